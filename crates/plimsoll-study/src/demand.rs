@@ -1,0 +1,423 @@
+//! What is asked of the fleet in its busiest hour.
+//!
+//! The busiest hour is the one with the most expected fresh and output tokens, because requests a second
+//! are only the envelope. Its arrivals are drawn several times, counted in windows, and the 95th
+//! percentile over windows is averaged over the runs, with an interval.
+
+use std::num::NonZero;
+
+use plimsoll_stats::{ArrivalError, Arrivals, Interval, RateCurve, Seed, mean_interval, quantile};
+use plimsoll_workload::{Class, Shift};
+use serde::Serialize;
+
+/// What a demand study needs.
+#[derive(Clone, Debug)]
+pub struct DemandInput {
+    /// Who asks for what, hour by hour.
+    pub classes: Vec<Class>,
+    /// Demand is counted over windows of this length.
+    pub window_s: f64,
+    /// Independent runs.
+    pub runs: u32,
+    /// The level of intervals.
+    pub level: f64,
+    /// Makes it repeatable.
+    pub seed: Seed,
+    /// Threads to use; the result does not depend on it.
+    pub threads: usize,
+}
+
+/// Why a study cannot be carried out.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum StudyError {
+    /// There is no hour to look at.
+    #[error("the study has no hour: the horizon is empty or no class has a rate")]
+    Empty,
+    /// A class's arrivals cannot be drawn.
+    #[error("class `{class}` has no arrivals")]
+    Arrivals {
+        /// The class.
+        class: String,
+        /// Why.
+        source: ArrivalError,
+    },
+}
+
+/// Demand in the busiest hour, without and with events.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Demand {
+    /// Windows that demand is counted over.
+    pub window_s: f64,
+    /// Independent runs behind each number.
+    pub runs: u32,
+    /// The busiest hour without events.
+    pub baseline_hour: BusyHour,
+    /// The busiest hour that an event changes, if any does.
+    pub launch_hour: Option<BusyHour>,
+    /// All classes first, then each; requests, fresh prompt and output tokens of each.
+    pub rows: Vec<DemandRow>,
+}
+
+/// An hour of the horizon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BusyHour {
+    /// Counted from the start of the horizon.
+    pub index: usize,
+    /// One drawn task stands for this many: above one only where rates are too high to draw each.
+    pub tasks_per_draw: u64,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DemandRow {
+    /// The class; none for all of them together.
+    pub class: Option<String>,
+    /// What is counted.
+    pub resource: Resource,
+    /// Without events.
+    pub baseline: Level,
+    /// With them.
+    pub launch: Option<Level>,
+}
+
+/// A resource of the launch table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// Model requests.
+    Requests,
+    /// Prompt tokens that are not cached.
+    FreshPromptTokens,
+    /// Generated tokens.
+    OutputTokens,
+}
+
+/// How much of it, a second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Level {
+    /// Over the whole hour.
+    pub mean_per_s: f64,
+    /// The 95th percentile over windows, averaged over the runs.
+    pub p95_per_s: f64,
+    /// How sure that is.
+    pub p95_interval: Option<Span>,
+}
+
+/// An interval, as results print it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Span {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Such as 0.95.
+    pub level: f64,
+    /// Observations behind it.
+    pub n: usize,
+}
+
+impl From<Interval> for Span {
+    fn from(i: Interval) -> Self {
+        Self { low: i.low.max(0.0), high: i.high, level: i.level, n: i.n }
+    }
+}
+
+const HOUR: f64 = 3600.0;
+/// Requests drawn for one column at most; beyond, one draw stands for several tasks.
+const DRAWS_MAX: f64 = 16_000_000.0;
+const RESOURCES: [Resource; 3] =
+    [Resource::Requests, Resource::FreshPromptTokens, Resource::OutputTokens];
+
+/// Draws the busiest hours.
+pub fn demand(input: &DemandInput) -> Result<Demand, StudyError> {
+    let hours = input.classes.iter().map(|c| c.hours.len()).max().unwrap_or(0);
+    let tokens = |hour: usize, events: bool| -> f64 {
+        input.classes.iter().map(|class| class.expected_tokens(hour, events)).sum()
+    };
+    let busiest = |events: bool, candidates: &mut dyn Iterator<Item = usize>| -> Option<usize> {
+        // The first of equals, so that the answer does not depend on rounding further on.
+        candidates
+            .fold(None, |best: Option<(usize, f64)>, hour| {
+                let load = tokens(hour, events);
+                match best {
+                    Some((_, most)) if load <= most => best,
+                    _ => Some((hour, load)),
+                }
+            })
+            .map(|(hour, _)| hour)
+    };
+    let baseline = busiest(false, &mut (0..hours)).ok_or(StudyError::Empty)?;
+    let shifted = |hour: &usize| {
+        input.classes.iter().any(|c| c.hours.get(*hour).is_some_and(|h| h.shift != Shift::NONE))
+    };
+    let launch = busiest(true, &mut (0..hours).filter(shifted));
+
+    let before = column(input, baseline, false)?;
+    let after = launch.map(|hour| column(input, hour, true)).transpose()?;
+    let groups = std::iter::once(None).chain(input.classes.iter().map(|c| Some(c.name.clone())));
+    let mut rows = Vec::new();
+    for (group, class) in groups.enumerate() {
+        for (i, resource) in RESOURCES.into_iter().enumerate() {
+            let launch = after.as_ref().map(|column| column.levels[group][i]);
+            rows.push(DemandRow {
+                class: class.clone(),
+                resource,
+                baseline: before.levels[group][i],
+                launch,
+            });
+        }
+    }
+    Ok(Demand {
+        window_s: input.window_s,
+        runs: input.runs,
+        baseline_hour: BusyHour { index: baseline, tasks_per_draw: before.tasks_per_draw },
+        launch_hour: launch
+            .zip(after)
+            .map(|(index, c)| BusyHour { index, tasks_per_draw: c.tasks_per_draw }),
+        rows,
+    })
+}
+
+/// One column of the table: levels by group (all, then each class) and resource.
+struct Column {
+    levels: Vec<[Level; 3]>,
+    tasks_per_draw: u64,
+}
+
+fn column(input: &DemandInput, hour: usize, events: bool) -> Result<Column, StudyError> {
+    let mut loads = Vec::with_capacity(input.classes.len());
+    for class in &input.classes {
+        let at = class.hours.get(hour);
+        let shift = at.filter(|_| events).map_or(Shift::NONE, |h| h.shift);
+        loads.push(Load { class, rate: at.map_or(0.0, |h| h.rate) * shift.rate, shift });
+    }
+    let draws: f64 =
+        loads.iter().map(|l| l.rate * HOUR * l.class.task.mean_requests()).sum::<f64>()
+            * f64::from(input.runs);
+    let tasks_per_draw = (draws / DRAWS_MAX).ceil().max(1.0);
+
+    let runs = in_order(input.threads, input.runs, |run| {
+        draw_run(input, &loads, tasks_per_draw, input.seed.run(u64::from(run)))
+    });
+    let runs: Vec<Vec<[Sample; 3]>> = runs.into_iter().collect::<Result<_, _>>()?;
+    let levels = (0..=loads.len())
+        .map(|group| {
+            [0, 1, 2].map(|resource| {
+                let p95: Vec<f64> = runs.iter().map(|run| run[group][resource].p95).collect();
+                let mean: f64 = runs.iter().map(|run| run[group][resource].mean).sum();
+                let n = runs.len() as f64;
+                Level {
+                    mean_per_s: mean / n,
+                    p95_per_s: p95.iter().sum::<f64>() / n,
+                    p95_interval: mean_interval(&p95, input.level).map(Span::from),
+                }
+            })
+        })
+        .collect();
+    Ok(Column { levels, tasks_per_draw: tasks_per_draw as u64 })
+}
+
+struct Load<'a> {
+    class: &'a Class,
+    rate: f64,
+    shift: Shift,
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    mean: f64,
+    p95: f64,
+}
+
+/// One run of the hour: mean and p95 for all classes, then for each.
+fn draw_run(
+    input: &DemandInput,
+    loads: &[Load<'_>],
+    tasks_per_draw: f64,
+    seed: Seed,
+) -> Result<Vec<[Sample; 3]>, StudyError> {
+    let count = (HOUR / input.window_s).floor().max(1.0) as usize;
+    let mut all = vec![[0.0; 3]; count];
+    let mut samples = Vec::with_capacity(loads.len() + 1);
+    for load in loads {
+        let windows = draw_class(load, input.window_s, count, tasks_per_draw, seed)?;
+        for (sum, window) in all.iter_mut().zip(&windows) {
+            for (s, w) in sum.iter_mut().zip(window) {
+                *s += w;
+            }
+        }
+        samples.push(summarise(&windows, input.window_s));
+    }
+    samples.insert(0, summarise(&all, input.window_s));
+    Ok(samples)
+}
+
+/// Requests, fresh and output tokens of one class in each window of the hour.
+fn draw_class(
+    load: &Load<'_>,
+    window_s: f64,
+    count: usize,
+    tasks_per_draw: f64,
+    seed: Seed,
+) -> Result<Vec<[f64; 3]>, StudyError> {
+    let class = load.class;
+    let mut windows = vec![[0.0; 3]; count];
+    if load.rate <= 0.0 {
+        return Ok(windows);
+    }
+    let failed = |source| StudyError::Arrivals { class: class.name.clone(), source };
+    // Tasks that began before the hour still make requests in it.
+    let lead = (3.0 * class.task.mean_span()).min(HOUR);
+    let curve = RateCurve::constant(load.rate / tasks_per_draw, lead + HOUR).map_err(failed)?;
+    let stream = seed.stream(&format!("arrivals/{}", class.name));
+    let arrivals = Arrivals::new(&class.process, curve, stream).map_err(failed)?;
+    let mut lengths = seed.stream(&format!("lengths/{}", class.name));
+    for at in arrivals {
+        class.task.draw(&load.shift, &mut lengths, |request| {
+            let t = at + request.offset - lead;
+            if t < 0.0 {
+                return;
+            }
+            if let Some(window) = windows.get_mut((t / window_s) as usize) {
+                window[0] += tasks_per_draw;
+                window[1] += request.fresh().get() as f64 * tasks_per_draw;
+                window[2] += request.output.get() as f64 * tasks_per_draw;
+            }
+        });
+    }
+    Ok(windows)
+}
+
+fn summarise(windows: &[[f64; 3]], window_s: f64) -> [Sample; 3] {
+    [0, 1, 2].map(|i| {
+        let rates: Vec<f64> = windows.iter().map(|w| w[i] / window_s).collect();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        Sample { mean, p95: quantile(&rates, 0.95).unwrap_or(0.0) }
+    })
+}
+
+/// Calls `work` for each index on up to `threads` threads; results come back in order of the index.
+fn in_order<T: Send>(threads: usize, n: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
+    let threads = NonZero::new(threads).map_or(1, NonZero::get).min(n.max(1) as usize);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads as u32)
+            .map(|first| {
+                scope.spawn(move || {
+                    (first..n).step_by(threads).map(|i| (i, work(i))).collect::<Vec<(u32, T)>>()
+                })
+            })
+            .collect();
+        let mut all: Vec<(u32, T)> = Vec::with_capacity(n as usize);
+        for handle in handles {
+            match handle.join() {
+                Ok(part) => all.extend(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all.sort_by_key(|(i, _)| *i);
+        all.into_iter().map(|(_, result)| result).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_stats::{Dist, Process, Spacing};
+    use plimsoll_workload::{Call, Hour, Lengths, Step, Task};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn class(name: &str, rate: f64, prompt: f64, output: f64, hit: f64, shift: Shift) -> Class {
+        let constant = |x: f64| Dist::constant(x).unwrap();
+        let lengths = Lengths::independent(constant(prompt), constant(output));
+        Class {
+            name: name.to_owned(),
+            process: Process::Flow { spacing: Spacing::Poisson, burst: None },
+            task: Task::steps(vec![Step::Call(Call::new(lengths, hit))]),
+            hours: vec![Hour { rate: rate / 2.0, shift: Shift::NONE }, Hour { rate, shift }],
+        }
+    }
+
+    fn input(classes: Vec<Class>, threads: usize) -> DemandInput {
+        DemandInput { classes, window_s: 10.0, runs: 4, level: 0.95, seed: Seed::new(7), threads }
+    }
+
+    /// The oracle worked by hand: 100 req/s x 60 tokens = 6,000 tok/s and 300 x 65 = 19,500 with three times
+    /// the rate and 65/60 the output. Poisson counts of a 10 s window have mean 1,000 and deviation 31.6, so the p95
+    /// is 1,052 (105.2/s); at 3,000 it is 3,090 (309/s).
+    #[test]
+    fn first_principles() {
+        let shift = Shift { rate: 3.0, prompt: 1.0, output: 65.0 / 60.0, cache_hit: 1.0 };
+        let demand =
+            demand(&input(vec![class("chat", 100.0, 900.0, 60.0, 0.5, shift)], 1)).unwrap();
+        assert_eq!(demand.baseline_hour.index, 1);
+        assert_eq!(demand.launch_hour.unwrap().index, 1);
+        let row = |resource| {
+            demand.rows.iter().find(|r| r.class.is_none() && r.resource == resource).unwrap()
+        };
+        let close = |got: f64, expect: f64| {
+            assert!((got / expect - 1.0).abs() < 0.012, "{got} for {expect}")
+        };
+        close(row(Resource::Requests).baseline.mean_per_s, 100.0);
+        close(row(Resource::Requests).baseline.p95_per_s, 105.2);
+        close(row(Resource::OutputTokens).baseline.mean_per_s, 6000.0);
+        close(row(Resource::FreshPromptTokens).baseline.mean_per_s, 45_000.0);
+        let launch = row(Resource::OutputTokens).launch.unwrap();
+        close(launch.mean_per_s, 19_500.0);
+        close(launch.p95_per_s, 19_500.0 * 1.03);
+        let interval = launch.p95_interval.unwrap();
+        assert!(
+            interval.low < launch.p95_per_s && launch.p95_per_s < interval.high && interval.n == 4
+        );
+    }
+
+    #[test]
+    fn classes_add_up_to_all() {
+        let classes = vec![
+            class("a", 10.0, 100.0, 10.0, 0.0, Shift::NONE),
+            class("b", 5.0, 2000.0, 20.0, 0.25, Shift::NONE),
+        ];
+        let demand = demand(&input(classes, 2)).unwrap();
+        assert!(demand.launch_hour.is_none() && demand.rows.iter().all(|r| r.launch.is_none()));
+        for resource in RESOURCES {
+            let mean = |class: Option<&str>| {
+                demand
+                    .rows
+                    .iter()
+                    .find(|r| r.class.as_deref() == class && r.resource == resource)
+                    .unwrap()
+                    .baseline
+                    .mean_per_s
+            };
+            assert!((mean(None) - mean(Some("a")) - mean(Some("b"))).abs() < 1e-6);
+        }
+    }
+
+    /// A rate far too high to draw each task: bounded work, the mean still right.
+    #[test]
+    fn extreme_rates_are_bounded() {
+        let demand =
+            demand(&input(vec![class("flood", 1e9, 100.0, 10.0, 0.0, Shift::NONE)], 2)).unwrap();
+        assert!(demand.baseline_hour.tasks_per_draw > 1000);
+        let requests = demand.rows[0].baseline.mean_per_s;
+        assert!((requests / 1e9 - 1.0).abs() < 0.01, "{requests}");
+    }
+
+    #[test]
+    fn no_hours_is_an_error() {
+        assert_eq!(demand(&input(vec![], 1)), Err(StudyError::Empty));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        /// Byte for byte the same on any number of threads.
+        #[test]
+        fn threads_do_not_matter(seed: u64, threads in 1usize..9, rate in 0.0f64..20.0) {
+            let mut one = input(vec![class("a", rate, 500.0, 50.0, 0.3, Shift::NONE)], 1);
+            one.seed = Seed::new(seed);
+            let many = DemandInput { threads, ..one.clone() };
+            prop_assert_eq!(demand(&one), demand(&many));
+        }
+    }
+}

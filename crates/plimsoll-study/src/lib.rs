@@ -1,0 +1,33 @@
+//! The sequences: inputs and a seed in, results as plain structs out.
+//!
+//! **Owns** the order in which the rooms are called, and the result structs, which are what leaves the
+//! house as JSON. **Refuses** formats, I/O and the wall clock: the same input and seed give the same
+//! result on any number of threads.
+//!
+//! ```
+//! use plimsoll_stats::{Dist, Process, Seed, Spacing};
+//! use plimsoll_study::{DemandInput, demand};
+//! use plimsoll_workload::{Call, Class, Hour, Lengths, Shift, Step, Task};
+//!
+//! let lengths = Lengths::independent(Dist::constant(1000.0)?, Dist::constant(60.0)?);
+//! let class = Class {
+//!     name: "chat".to_owned(),
+//!     process: Process::Flow { spacing: Spacing::Poisson, burst: None },
+//!     task: Task::steps(vec![Step::Call(Call::new(lengths, 0.0))]),
+//!     hours: vec![Hour { rate: 100.0, shift: Shift::NONE }],
+//! };
+//! let input = DemandInput { classes: vec![class], window_s: 10.0, runs: 4, level: 0.95, seed: Seed::new(7), threads: 1 };
+//! let demand = demand(&input)?;
+//! // 100 requests a second on average; one window in twenty holds some five more.
+//! let requests = &demand.rows[0].baseline;
+//! assert!(requests.p95_per_s > 102.0 && requests.p95_per_s < 109.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod demand;
+mod review;
+
+pub use demand::{
+    BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
+};
+pub use review::{Assumption, Provenance, Review};

@@ -1,0 +1,451 @@
+//! What one task asks for.
+
+use plimsoll_stats::{Dist, DistError, Stream, Weighted};
+use plimsoll_units::Tokens;
+
+/// One request of a task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// Seconds after the task began, not counting the time its requests take to be served.
+    pub offset: f64,
+    /// Prompt tokens, cached ones included.
+    pub prompt: Tokens,
+    /// Prompt tokens served from a prefix cache.
+    pub cached: Tokens,
+    /// Output tokens.
+    pub output: Tokens,
+}
+
+impl Request {
+    /// Fresh input: prompt tokens that must be computed.
+    pub fn fresh(&self) -> Tokens {
+        self.prompt.less(self.cached)
+    }
+}
+
+/// What changes a class for a while: an event, a stress.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// Multiplies the rate of tasks.
+    pub rate: f64,
+    /// Multiplies prompt lengths.
+    pub prompt: f64,
+    /// Multiplies output lengths.
+    pub output: f64,
+    /// Multiplies cache hit rates, which stay at most one.
+    pub cache_hit: f64,
+}
+
+impl Shift {
+    /// Everything stays.
+    pub const NONE: Self = Self { rate: 1.0, prompt: 1.0, output: 1.0, cache_hit: 1.0 };
+
+    /// Both at once.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            rate: self.rate * other.rate,
+            prompt: self.prompt * other.prompt,
+            output: self.output * other.output,
+            cache_hit: self.cache_hit * other.cache_hit,
+        }
+    }
+}
+
+/// Joint lengths of prompt and output.
+#[derive(Clone, Debug)]
+pub struct Lengths(Joint);
+
+#[derive(Clone, Debug)]
+enum Joint {
+    Independent { prompt: Dist, output: Dist },
+    Pairs { pairs: Vec<(f64, f64)>, weights: Weighted },
+}
+
+impl Lengths {
+    /// Drawn independently.
+    pub fn independent(prompt: Dist, output: Dist) -> Self {
+        Self(Joint::Independent { prompt, output })
+    }
+
+    /// These pairs, each as often as its weight says: what occurs together stays together.
+    pub fn pairs(pairs: Vec<(Tokens, Tokens)>, weights: Vec<f64>) -> Result<Self, DistError> {
+        let weights = Weighted::of(pairs.len(), Some(weights))?;
+        let pairs = pairs.iter().map(|(p, o)| (p.get() as f64, o.get() as f64)).collect();
+        Ok(Self(Joint::Pairs { pairs, weights }))
+    }
+
+    fn draw(&self, stream: &mut Stream) -> (f64, f64) {
+        match &self.0 {
+            Joint::Independent { prompt, output } => (prompt.sample(stream), output.sample(stream)),
+            Joint::Pairs { pairs, weights } => pairs[weights.sample(stream)],
+        }
+    }
+
+    fn mean(&self) -> (f64, f64) {
+        match &self.0 {
+            Joint::Independent { prompt, output } => (prompt.mean(), output.mean()),
+            Joint::Pairs { pairs, weights } => (
+                weights.average(pairs.iter().map(|p| p.0)),
+                weights.average(pairs.iter().map(|p| p.1)),
+            ),
+        }
+    }
+}
+
+/// One model call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    lengths: Lengths,
+    cache_hit: f64,
+    share: f64,
+    samples: f64,
+    variants: Vec<Variant>,
+}
+
+/// A part of the calls with other lengths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variant {
+    /// How many of the calls.
+    pub share: f64,
+    /// Multiplies the prompt.
+    pub prompt: f64,
+    /// Multiplies the output.
+    pub output: f64,
+}
+
+impl Call {
+    /// A call of these lengths, this share of its prompt cached.
+    pub fn new(lengths: Lengths, cache_hit: f64) -> Self {
+        Self {
+            lengths,
+            cache_hit: cache_hit.clamp(0.0, 1.0),
+            share: 1.0,
+            samples: 1.0,
+            variants: Vec::new(),
+        }
+    }
+
+    /// Made only in this share of tasks.
+    #[must_use]
+    pub fn sometimes(mut self, share: f64) -> Self {
+        self.share = share.clamp(0.0, 1.0);
+        self
+    }
+
+    /// Several outputs for the one prompt.
+    #[must_use]
+    pub fn samples(mut self, samples: u32) -> Self {
+        self.samples = f64::from(samples);
+        self
+    }
+
+    /// Parts with other lengths; what they leave is as the call says.
+    #[must_use]
+    pub fn variants(mut self, variants: Vec<Variant>) -> Self {
+        self.variants = variants;
+        self
+    }
+
+    /// Prompt and output tokens of one call.
+    fn draw(&self, shift: &Shift, stream: &mut Stream) -> (f64, f64) {
+        let (mut prompt, mut output) = self.lengths.draw(stream);
+        if !self.variants.is_empty() {
+            let mut left = stream.uniform();
+            for variant in &self.variants {
+                if left < variant.share {
+                    prompt *= variant.prompt;
+                    output *= variant.output;
+                    break;
+                }
+                left -= variant.share;
+            }
+        }
+        (prompt * shift.prompt, output * shift.output * self.samples)
+    }
+
+    /// Mean prompt and output tokens.
+    fn mean(&self, shift: &Shift) -> (f64, f64) {
+        let (prompt, output) = self.lengths.mean();
+        let rest = 1.0 - self.variants.iter().map(|v| v.share).sum::<f64>();
+        let times = |of: fn(&Variant) -> f64| {
+            rest + self.variants.iter().map(|v| v.share * of(v)).sum::<f64>()
+        };
+        (
+            prompt * times(|v| v.prompt) * shift.prompt,
+            output * times(|v| v.output) * shift.output * self.samples,
+        )
+    }
+
+    fn request(&self, offset: f64, prompt: f64, output: f64, shift: &Shift) -> Request {
+        let hit = (self.cache_hit * shift.cache_hit).clamp(0.0, 1.0);
+        // A prompt has at least its first token, and the last token of a prompt is always computed.
+        let prompt = (prompt.round() as u64).max(1);
+        let cached = ((prompt as f64 * hit).round() as u64).min(prompt - 1);
+        Request {
+            offset,
+            prompt: Tokens::new(prompt),
+            cached: Tokens::new(cached),
+            output: Tokens::new((output.round() as u64).max(1)),
+        }
+    }
+}
+
+/// A step of a task.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A model call.
+    Call(Call),
+    /// A latency: retrieval, a tool, a safety check.
+    Wait(Dist),
+}
+
+/// What one task asks for.
+#[derive(Clone, Debug)]
+pub struct Task(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Steps(Vec<Step>),
+    Agent { call: Call, calls: Dist, growth: Dist, gap: Dist },
+    Session { call: Call, turns: Dist, think: Dist },
+}
+
+/// No task makes more requests than this.
+const REQUESTS_MAX: u64 = 10_000;
+
+impl Task {
+    /// The steps of one answer, in order; a plain request is one step.
+    pub fn steps(steps: Vec<Step>) -> Self {
+        Self(Kind::Steps(steps))
+    }
+
+    /// Calls whose context grows by `growth` tokens from one to the next, `gap` seconds apart.
+    pub fn agent(call: Call, calls: Dist, growth: Dist, gap: Dist) -> Self {
+        Self(Kind::Agent { call, calls, growth, gap })
+    }
+
+    /// Turns of a conversation, each with all that was said before, `think` seconds apart.
+    pub fn session(call: Call, turns: Dist, think: Dist) -> Self {
+        Self(Kind::Session { call, turns, think })
+    }
+
+    /// Draws one task and hands over its requests in order.
+    pub fn draw(&self, shift: &Shift, stream: &mut Stream, mut each: impl FnMut(Request)) {
+        let mut offset = 0.0;
+        match &self.0 {
+            Kind::Steps(steps) => {
+                for step in steps {
+                    match step {
+                        Step::Wait(latency) => offset += latency.sample(stream),
+                        Step::Call(call) => {
+                            if call.share < 1.0 && stream.uniform() >= call.share {
+                                continue;
+                            }
+                            let (prompt, output) = call.draw(shift, stream);
+                            each(call.request(offset, prompt, output, shift));
+                        }
+                    }
+                }
+            }
+            Kind::Agent { call, calls, growth, gap } => {
+                let (first, _) = call.draw(shift, stream);
+                let mut context = first;
+                for _ in 0..whole(calls.sample(stream)) {
+                    let (_, output) = call.draw(shift, stream);
+                    each(call.request(offset, context, output, shift));
+                    context += growth.sample(stream) * shift.prompt;
+                    offset += gap.sample(stream);
+                }
+            }
+            Kind::Session { call, turns, think } => {
+                let mut context = 0.0;
+                for _ in 0..whole(turns.sample(stream)) {
+                    let (prompt, output) = call.draw(shift, stream);
+                    context += prompt;
+                    each(call.request(offset, context, output, shift));
+                    context += output;
+                    offset += think.sample(stream);
+                }
+            }
+        }
+    }
+
+    /// Seconds between the first and the last request of a task, on average, by its own pauses.
+    pub fn mean_span(&self) -> f64 {
+        match &self.0 {
+            Kind::Steps(steps) => steps
+                .iter()
+                .map(|step| match step {
+                    Step::Wait(latency) => latency.mean(),
+                    Step::Call(_) => 0.0,
+                })
+                .sum(),
+            Kind::Agent { calls, gap, .. } => (calls.mean() - 1.0).max(0.0) * gap.mean(),
+            Kind::Session { turns, think, .. } => (turns.mean() - 1.0).max(0.0) * think.mean(),
+        }
+    }
+
+    /// Requests of a task, on average.
+    pub fn mean_requests(&self) -> f64 {
+        match &self.0 {
+            Kind::Steps(steps) => steps
+                .iter()
+                .map(|step| match step {
+                    Step::Call(call) => call.share,
+                    Step::Wait(_) => 0.0,
+                })
+                .sum(),
+            Kind::Agent { calls, .. } => calls.mean().max(1.0),
+            Kind::Session { turns, .. } => turns.mean().max(1.0),
+        }
+    }
+
+    /// Fresh and output tokens of a task, about: the mean of each length times the mean of each count.
+    pub fn expected_tokens(&self, shift: &Shift) -> f64 {
+        let tokens = |call: &Call, prompt: f64, output: f64| {
+            prompt * (1.0 - (call.cache_hit * shift.cache_hit).clamp(0.0, 1.0)) + output
+        };
+        match &self.0 {
+            Kind::Steps(steps) => steps
+                .iter()
+                .map(|step| match step {
+                    Step::Call(call) => {
+                        let (prompt, output) = call.mean(shift);
+                        call.share * tokens(call, prompt, output)
+                    }
+                    Step::Wait(_) => 0.0,
+                })
+                .sum(),
+            Kind::Agent { call, calls, growth, .. } => {
+                let (prompt, output) = call.mean(shift);
+                let n = calls.mean().max(1.0);
+                n * tokens(call, prompt + growth.mean() * shift.prompt * (n - 1.0) / 2.0, output)
+            }
+            Kind::Session { call, turns, .. } => {
+                let (prompt, output) = call.mean(shift);
+                let n = turns.mean().max(1.0);
+                n * tokens(call, prompt + (prompt + output) * (n - 1.0) / 2.0, output)
+            }
+        }
+    }
+}
+
+/// A drawn count: at least one, never endless.
+fn whole(x: f64) -> u64 {
+    (x.round() as u64).clamp(1, REQUESTS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_stats::Seed;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn constant(x: f64) -> Dist {
+        Dist::constant(x).unwrap()
+    }
+
+    fn call(prompt: f64, output: f64, hit: f64) -> Call {
+        Call::new(Lengths::independent(constant(prompt), constant(output)), hit)
+    }
+
+    /// (offset, prompt, cached, output) of one task.
+    fn requests(task: &Task, shift: &Shift) -> Vec<(f64, u64, u64, u64)> {
+        let mut all = Vec::new();
+        task.draw(shift, &mut Seed::new(1).stream("task"), |r| {
+            all.push((r.offset, r.prompt.get(), r.cached.get(), r.output.get()));
+        });
+        all
+    }
+
+    /// Ten calls of 2k tokens and a context that grows: 2,000, 4,000, ... 20,000; with reuse of 90% the fresh
+    /// input is a tenth of 110,000.
+    #[test]
+    fn an_agent_grows_its_context() {
+        let task =
+            Task::agent(call(2000.0, 100.0, 0.9), constant(10.0), constant(2000.0), constant(5.0));
+        let all = requests(&task, &Shift::NONE);
+        assert_eq!(all.len(), 10);
+        assert_eq!(all[0], (0.0, 2000, 1800, 100));
+        assert_eq!(all[9], (45.0, 20_000, 18_000, 100));
+        let fresh: u64 = all.iter().map(|r| r.1 - r.2).sum();
+        assert_eq!(fresh, 11_000);
+        assert!((task.expected_tokens(&Shift::NONE) - 12_000.0).abs() < 1e-6);
+        assert_eq!(task.mean_requests(), 10.0);
+        assert_eq!(task.mean_span(), 45.0);
+    }
+
+    /// Turn 3 carries both earlier questions and answers: 100 + 50 + 100 + 50 + 100.
+    #[test]
+    fn a_conversation_carries_what_was_said() {
+        let task = Task::session(call(100.0, 50.0, 0.0), constant(3.0), constant(30.0));
+        assert_eq!(
+            requests(&task, &Shift::NONE),
+            [(0.0, 100, 0, 50), (30.0, 250, 0, 50), (60.0, 400, 0, 50)]
+        );
+    }
+
+    #[test]
+    fn stages_wait_and_are_skipped() {
+        let task = Task::steps(vec![
+            Step::Call(call(500.0, 40.0, 0.0)),
+            Step::Wait(constant(0.2)),
+            Step::Call(call(4000.0, 300.0, 0.5)),
+            Step::Call(call(1.0, 1.0, 0.0).sometimes(0.0)),
+        ]);
+        assert_eq!(requests(&task, &Shift::NONE), [(0.0, 500, 0, 40), (0.2, 4000, 2000, 300)]);
+    }
+
+    /// Prompts double and the hit rate collapses to a tenth: 1,000 at 60% becomes 2,000 at 6%.
+    #[test]
+    fn a_shift_changes_lengths_and_hits() {
+        let task = Task::steps(vec![Step::Call(call(1000.0, 60.0, 0.6).samples(2))]);
+        let shift = Shift { rate: 3.0, prompt: 2.0, output: 0.5, cache_hit: 0.1 };
+        assert_eq!(requests(&task, &shift), [(0.0, 2000, 120, 60)]);
+        assert_eq!(shift.and(shift).rate, 9.0);
+    }
+
+    #[test]
+    fn pairs_stay_together_and_variants_take_their_share() {
+        let pairs =
+            vec![(Tokens::new(10), Tokens::new(1000)), (Tokens::new(1000), Tokens::new(10))];
+        let lengths = Lengths::pairs(pairs, vec![1.0, 1.0]).unwrap();
+        let variants = vec![Variant { share: 0.25, prompt: 10.0, output: 1.0 }];
+        let task = Task::steps(vec![Step::Call(Call::new(lengths, 0.0).variants(variants))]);
+        let mut stream = Seed::new(2).stream("pairs");
+        let mut large = 0;
+        for _ in 0..4000 {
+            task.draw(&Shift::NONE, &mut stream, |r| {
+                let (prompt, output) = (r.prompt.get(), r.output.get());
+                assert!(
+                    matches!((prompt, output), (10 | 100, 1000) | (1000 | 10_000, 10)),
+                    "{r:?}"
+                );
+                large += u32::from(prompt == 100 || prompt == 10_000);
+            });
+        }
+        // A quarter of 4,000, five standard errors of 27.
+        assert!((865..=1135).contains(&large), "{large}");
+    }
+
+    proptest! {
+        /// Cached tokens never exceed the prompt, every request asks for something, offsets do not fall.
+        #[test]
+        fn requests_are_sound(prompt in 0.0f64..1e7, output in 0.0f64..1e6, hit in 0.0f64..1.0, factor in 0.0f64..10.0, calls in 0.0f64..30.0) {
+            let shift = Shift { rate: 1.0, prompt: factor, output: factor, cache_hit: factor };
+            let tasks = [
+                Task::steps(vec![Step::Call(call(prompt, output, hit))]),
+                Task::agent(call(prompt, output, hit), constant(calls), constant(prompt), constant(1.0)),
+                Task::session(call(prompt, output, hit), constant(calls), constant(1.0)),
+            ];
+            for task in tasks {
+                let all = requests(&task, &shift);
+                prop_assert!(!all.is_empty());
+                prop_assert!(all.iter().all(|(_, p, c, o)| c < p && *o > 0));
+                prop_assert!(all.windows(2).all(|w| w[0].0 <= w[1].0));
+            }
+        }
+    }
+}
