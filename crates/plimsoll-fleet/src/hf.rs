@@ -51,6 +51,16 @@ pub enum HfError {
         /// What it is.
         found: String,
     },
+    /// A number larger than any model has.
+    #[error("`{field}` must be at most {limit}; it is {found}")]
+    TooLarge {
+        /// The field.
+        field: String,
+        /// The largest number taken seriously.
+        limit: u64,
+        /// What it is.
+        found: u64,
+    },
     /// Two fields contradict each other.
     #[error("{0}")]
     Inconsistent(String),
@@ -77,13 +87,13 @@ pub fn from_hf_value(value: &Value) -> Result<Architecture, HfError> {
     let family = |map: &Map<String, Value>| {
         map.get("model_type").and_then(Value::as_str).unwrap_or("unknown").to_owned()
     };
-    let fields = Fields { top, map: text, family: family(text) };
+    let fields = Fields { top, map: text, family: family(text), limit: DIMENSION_MAX };
     let mut builder = Builder::new(fields)?;
     builder.decoder()?;
     builder.draft()?;
     if let Some(Value::Object(vision)) = top.get("vision_config") {
         let hidden = builder.hidden;
-        let fields = Fields { top, map: vision, family: family(top) };
+        let fields = Fields { top, map: vision, family: family(top), limit: VISION_MAX };
         vision::tower(&mut builder, &fields, hidden)?;
     }
     builder.finish()
@@ -100,8 +110,12 @@ fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// The largest width, count or vocabulary taken seriously: keeps every product inside 64 bits.
-const DIMENSION_MAX: u64 = 10_000_000;
+/// The largest width or count taken seriously: the product of any three stays inside 64 bits.
+const DIMENSION_MAX: u64 = 1_000_000;
+/// The same for a vision tower, where four are multiplied.
+const VISION_MAX: u64 = 50_000;
+const VOCABULARY_MAX: u64 = 10_000_000;
+const CONTEXT_MAX: u64 = 1_000_000_000;
 const LAYERS_MAX: u64 = 2_000;
 
 /// The fields of one configuration object, with errors that name them.
@@ -110,6 +124,8 @@ struct Fields<'a> {
     top: &'a Map<String, Value>,
     map: &'a Map<String, Value>,
     family: String,
+    /// The largest number that may stand in a field.
+    limit: u64,
 }
 
 impl Fields<'_> {
@@ -121,13 +137,21 @@ impl Fields<'_> {
     fn number(&self, name: &str) -> Result<Option<u64>, HfError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match value.as_u64() {
-            Some(n) if n <= DIMENSION_MAX => Ok(Some(n)),
-            _ => Err(HfError::WrongType {
+            Some(n) if n <= self.limit => Ok(Some(n)),
+            Some(n) => {
+                Err(HfError::TooLarge { field: name.to_owned(), limit: self.limit, found: n })
+            }
+            None => Err(HfError::WrongType {
                 field: name.to_owned(),
-                expected: "a whole number from 0 to 10,000,000",
+                expected: "a whole number, not negative",
                 found: shortened(value),
             }),
         }
+    }
+
+    /// The same fields with another limit.
+    fn up_to(&self, limit: u64) -> Fields<'_> {
+        Fields { top: self.top, map: self.map, family: self.family.clone(), limit }
     }
 
     /// The first of several spellings that is there.
@@ -195,7 +219,7 @@ impl Fields<'_> {
     fn object(&self, name: &str) -> Result<Fields<'_>, HfError> {
         match self.get(name) {
             Some(Value::Object(map)) => {
-                Ok(Fields { top: self.top, map, family: self.family.clone() })
+                Ok(Fields { top: self.top, map, family: self.family.clone(), limit: self.limit })
             }
             _ => Err(HfError::Missing {
                 field: name.to_owned(),
@@ -270,7 +294,9 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(fields: Fields<'a>) -> Result<Self, HfError> {
         let hidden = fields.need(&["hidden_size", "n_embd"], "the width of every layer")?;
-        let vocab = fields.need(&["vocab_size"], "the embedding and the output head")?;
+        let vocab = fields
+            .up_to(VOCABULARY_MAX)
+            .need(&["vocab_size"], "the embedding and the output head")?;
         let layer_count =
             match (fields.text("hybrid_override_pattern"), fields.words("layers_block_type")?) {
                 (Some(pattern), _) => pattern.chars().count() as u64,
@@ -333,7 +359,7 @@ impl<'a> Builder<'a> {
             )));
         }
         let fields = &self.fields;
-        let context = fields.any(&[
+        let context = fields.up_to(CONTEXT_MAX).any(&[
             "max_position_embeddings",
             "n_positions",
             "model_max_length",
@@ -1039,16 +1065,16 @@ mod tests {
         );
         check(
             r#"{"hidden_size":"4096"}"#,
-            "`hidden_size` must be a whole number from 0 to 10,000,000; it is \"4096\"",
+            "`hidden_size` must be a whole number, not negative; it is \"4096\"",
         );
         check(
             r#"{"hidden_size":-4}"#,
-            "`hidden_size` must be a whole number from 0 to 10,000,000; it is -4",
+            "`hidden_size` must be a whole number, not negative; it is -4",
         );
         check(r#"{"hidden_size":0}"#, "`hidden_size` must be above zero; it is 0");
         check(
             r#"{"hidden_size":8,"vocab_size":8,"num_hidden_layers":9999999}"#,
-            "`num_hidden_layers` must be at most 2,000; it is 9999999",
+            "`num_hidden_layers` must be at most 1000000; it is 9999999",
         );
         check(
             r#"{"hidden_size":100,"vocab_size":8,"num_hidden_layers":1,"num_attention_heads":3}"#,

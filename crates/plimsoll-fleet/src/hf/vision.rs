@@ -106,7 +106,12 @@ pub(super) fn tower(
         }
         "mistral3" => {
             let (width, patch) = (need("hidden_size")?, need("patch_size")?);
-            let top = Fields { top: vision.top, map: vision.top, family: vision.family.clone() };
+            let top = Fields {
+                top: vision.top,
+                map: vision.top,
+                family: vision.family.clone(),
+                limit: vision.limit,
+            };
             let merge = top.need(&["spatial_merge_size"], purpose)?.pow(2);
             linear(builder, "patch", width, need("num_channels")? * patch * patch, false);
             linear(builder, "ln_pre", width, 1, false);
