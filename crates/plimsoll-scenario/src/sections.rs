@@ -1,0 +1,21 @@
+//! The tables of a scenario, key by key, each with its documentation and its default.
+//!
+//! These declarations are the only list of keys there is: reading, `explain`, the JSON Schema and
+//! `docs/reference/scenario.md` all come from them.
+
+mod demand;
+mod money;
+mod study;
+mod supply;
+
+pub use demand::{
+    Agent, Burst, Cancellation, Class, Event, EventKind, Pair, Retries, Sessions, Slo, Spacing,
+    Stage, Tier, Tool, Variant,
+};
+pub use money::{Budget, Change, Costs, NodeRate, Owned, Prices, Stress, StressLoss};
+pub use study::{Reliability, Scenario, Study, Survive};
+pub use supply::{
+    Autoscaling, Disaggregation, Domain, Dtype, KvDtype, Lora, Pool, PriceMode, Provider, Queue,
+    Region, RegionAccelerator, Role, Route, Router, ScaleSignal, Schedule, Shift, Speculation,
+    Startup,
+};

@@ -1,0 +1,548 @@
+//! What serves the demand.
+
+use std::collections::BTreeMap;
+
+use plimsoll_units::{Bytes, BytesPerSecond, Factor, Fraction, Seconds, Tokens, UsdPerToken};
+
+use crate::read::{Reader, Whole, choice, table};
+use crate::sections::Scenario;
+use crate::values::{
+    AcceleratorName, ClassName, EngineName, InstanceName, ModelName, Name, PoolName, RegionName,
+    ReplicaCount, Spread, TargetName,
+};
+
+table! {
+    /// Which classes are served where.
+    pub struct Route = "route", check route_makes_sense {
+        /// The classes it is for.
+        class: ClassName, list("all classes");
+        /// The pool or provider that serves them.
+        to: TargetName, required;
+        /// How much of them.
+        share: Fraction, default("1.0", "all of it");
+        /// Where to go when that fails, in order.
+        fallback: TargetName, list("a failure is a failure");
+        /// How the mix moves in an incident.
+        shift: Shift, optional("the mix stays");
+    }
+}
+
+table! {
+    /// A mix that moves when something goes wrong.
+    pub struct Shift = "route.shift" {
+        /// Where the traffic goes.
+        to: TargetName, required;
+        /// How much of it.
+        share: Fraction, required;
+    }
+}
+
+fn route_makes_sense(route: &Route, reader: &mut Reader<'_>) {
+    if let Some(again) = route.fallback.iter().find(|name| **name == route.to) {
+        let diagnostic = reader
+            .at_key(
+                "fallback",
+                "contradiction",
+                format!("the route to `{0}` falls back to `{0}`", again.as_str()),
+            )
+            .label("the place that has just failed")
+            .help("name another pool or provider");
+        reader.report(diagnostic);
+    }
+}
+
+/// Shares of the routes of one class.
+pub(super) fn routes_add_up(scenario: &Scenario, reader: &mut Reader<'_>) {
+    if scenario.route.is_empty() {
+        return;
+    }
+    let mut shares: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
+    for (i, route) in scenario.route.iter().enumerate() {
+        let named: Vec<&str> = route.class.iter().map(ClassName::as_str).collect();
+        let all = scenario.class.iter().map(|c| c.name.as_str());
+        for class in all.filter(|class| named.is_empty() || named.contains(class)) {
+            let entry = shares.entry(class).or_insert((0.0, i));
+            *entry = (entry.0 + route.share.get(), i);
+        }
+    }
+    for class in &scenario.class {
+        let name = class.name.as_str();
+        let (share, last) = shares.get(name).copied().unwrap_or((0.0, 0));
+        let (message, label) = if share == 0.0 {
+            (
+                format!("no route takes class `{name}`"),
+                "routes are given, but none for it".to_owned(),
+            )
+        } else if share > 1.0 + 1e-9 {
+            (
+                format!("the routes of class `{name}` take {share:.4} of it"),
+                "the share that is too much".to_owned(),
+            )
+        } else if share < 1.0 - 1e-9 {
+            (
+                format!("the routes of class `{name}` take only {share:.4} of it"),
+                "the rest goes nowhere".to_owned(),
+            )
+        } else {
+            continue;
+        };
+        let diagnostic = reader
+            .within("route", |r| {
+                r.within(last.to_string(), |r| r.at_key("share", "contradiction", message))
+            })
+            .label(label)
+            .help(format!("let the shares of the routes for `{name}` add up to 1"));
+        reader.report(diagnostic);
+    }
+}
+
+choice! {
+    /// How weights are stored.
+    pub enum Dtype {
+        /// 16 bits.
+        Bf16 = "bf16",
+        /// 16 bits.
+        Fp16 = "fp16",
+        /// 8 bits, floating.
+        Fp8 = "fp8",
+        /// 8 bits, whole.
+        Int8 = "int8",
+        /// 4 bits, whole (AWQ, GPTQ).
+        Int4 = "int4",
+        /// 4 bits, micro-scaled.
+        Mxfp4 = "mxfp4",
+        /// 4 bits, NVIDIA's.
+        Nvfp4 = "nvfp4",
+    }
+}
+
+choice! {
+    /// How the KV cache is stored.
+    pub enum KvDtype {
+        /// As the weights compute.
+        Auto = "auto",
+        /// 16 bits.
+        Bf16 = "bf16",
+        /// 16 bits.
+        Fp16 = "fp16",
+        /// 8 bits, floating.
+        Fp8 = "fp8",
+        /// 8 bits, whole.
+        Int8 = "int8",
+        /// 4 bits, NVIDIA's.
+        Nvfp4 = "nvfp4",
+    }
+}
+
+choice! {
+    /// Which phases a pool serves.
+    pub enum Role {
+        /// Both.
+        Both = "both",
+        /// Prompts only; hands its KV to a decode pool.
+        Prefill = "prefill",
+        /// Outputs only.
+        Decode = "decode",
+    }
+}
+
+choice! {
+    /// What fails together.
+    pub enum Domain {
+        /// A replica's own devices.
+        Replica = "replica",
+        /// A node.
+        Node = "node",
+        /// A rack.
+        Rack = "rack",
+        /// A zone.
+        Zone = "zone",
+    }
+}
+
+choice! {
+    /// How devices are paid for.
+    pub enum PriceMode {
+        /// By the hour, without commitment.
+        OnDemand = "on-demand",
+        /// With a commitment.
+        Reserved = "reserved",
+        /// Reclaimable.
+        Spot = "spot",
+        /// Bought.
+        Owned = "owned",
+    }
+}
+
+choice! {
+    /// How requests are spread over replicas.
+    pub enum Router {
+        /// One after the other.
+        RoundRobin = "round-robin",
+        /// At random.
+        Random = "random",
+        /// To the one with the fewest requests in flight.
+        LeastOutstanding = "least-outstanding",
+        /// To the one with the most free KV.
+        LeastKv = "least-kv",
+        /// To the one that has the prefix.
+        PrefixAffinity = "prefix-affinity",
+        /// A session stays where it began.
+        Session = "session",
+    }
+}
+
+table! {
+    /// Replicas of one model on one accelerator with one engine configuration.
+    pub struct Pool = "pool", check pool_makes_sense {
+        /// What routes and tables call it.
+        name: Name, required;
+        /// The model, by name or Hugging Face id.
+        model: ModelName, optional("`hf_config` describes it");
+        /// A `config.json` for a model the catalogue does not know.
+        hf_config: String, optional("the catalogue describes the model");
+        /// The device.
+        accelerator: AcceleratorName, required;
+        /// The node it is rented in.
+        instance: InstanceName, optional("any node that holds the accelerator");
+        /// The engine, with its version: `vllm@0.24`.
+        engine: EngineName, default("'vllm'", "the newest version in the catalogue of the most used engine");
+        /// Devices that share each layer.
+        tensor_parallel: Whole<1, 1024>, default("1", "the model is taken to fit one device");
+        /// Groups of devices that share the layers.
+        pipeline_parallel: Whole<1, 256>, default("1", "no pipeline");
+        /// Devices that share the experts.
+        expert_parallel: Whole<1, 4096>, default("1", "experts are split as layers are");
+        /// Copies of the attention with shared experts.
+        data_parallel: Whole<1, 4096>, default("1", "no attention data parallelism");
+        /// Devices that share a context while decoding.
+        context_parallel: Whole<1, 256>, default("1", "no context parallelism");
+        /// How weights are stored.
+        weights: Dtype, optional("as the model is published");
+        /// How the KV cache is stored.
+        kv_dtype: KvDtype, default("'auto'", "the engines' own default");
+        /// Replicas today, and how many a plan may use.
+        replicas: ReplicaCount, default("{ now = 1 }", "one replica runs; a plan may use what it needs");
+        /// Largest running batch of a replica.
+        max_num_seqs: Whole<1, 1_000_000>, optional("the engine's default for the device");
+        /// Token budget of a step.
+        max_num_batched_tokens: Tokens, optional("the engine's default for the device");
+        /// Longest context that is accepted.
+        max_model_len: Tokens, optional("the model's own maximum");
+        /// The fraction of device memory the engine may use.
+        memory_utilization: Fraction, optional("the engine's default");
+        /// Memory that nobody may use.
+        memory_margin: Bytes, default("'0GiB'", "the engine's own fraction already leaves room");
+        /// Whether prefixes are cached.
+        prefix_caching: bool, optional("the engine's default");
+        /// Adapters served beside the model.
+        lora: Lora, optional("no adapters");
+        /// Several tokens guessed a step.
+        speculation: Speculation, optional("one token a step");
+        /// Which phases it serves.
+        role: Role, default("'both'", "prefill and decode share devices unless split");
+        /// Where a prefill pool hands its KV.
+        disaggregation: Disaggregation, optional("nothing is handed over");
+        /// How requests are spread over replicas.
+        router: Router, default("'least-outstanding'", "the usual default of gateways that know their backends");
+        /// Bounds of the waiting line.
+        queue: Queue, optional("the line is not bounded");
+        /// A file written by `plimsoll calibrate`.
+        calibration: String, optional("the built-in step-time model");
+        /// How long a new replica takes to be ready.
+        startup: Startup, default("{}", "measured figures of others, see each phase");
+        /// What fails together.
+        failure_domain: Domain, default("'node'", "a node's devices share power, host and driver");
+        /// Time between failures of one domain.
+        time_between_failures: Seconds, default("'1000h'", "an order of magnitude seen on large clusters; measure your own");
+        /// Time to repair one.
+        time_to_repair: Seconds, default("'1h'", "a node is replaced, not mended");
+        /// Where its replicas run.
+        regions: RegionName, list("the first region");
+        /// How its devices are paid for.
+        price_mode: PriceMode, default("'on-demand'", "no commitment was stated");
+    }
+}
+
+fn pool_makes_sense(pool: &Pool, reader: &mut Reader<'_>) {
+    let name = pool.name.as_str();
+    if pool.model.is_none() && pool.hf_config.is_none() {
+        let diagnostic = reader
+            .at_key(
+                "model",
+                "missing-key",
+                format!("pool `{name}` does not say which model it serves"),
+            )
+            .label("neither `model` nor `hf_config`")
+            .help("add `model = \"llama-3.1-8b\"`; `plimsoll catalog models` lists them");
+        reader.report(diagnostic);
+    }
+    let accelerator = reader.catalog.accelerator(pool.accelerator.as_str()).ok();
+    let group = pool.tensor_parallel.get();
+    if let Some(devices) = accelerator.and_then(|a| a.interconnect.devices)
+        && group > u64::from(devices)
+    {
+        let device = pool.accelerator.as_str();
+        let diagnostic = reader
+            .at_key("tensor_parallel", "impossible-group", format!("a tensor-parallel group of {group} does not fit the {devices} devices that reach each other on {device}"))
+            .label(format!("at most {devices}"))
+            .help(format!("write `tensor_parallel = {devices}` and `pipeline_parallel = {}`", group.div_ceil(u64::from(devices))));
+        reader.report(diagnostic);
+    }
+    if let Some(instance) =
+        pool.instance.as_ref().and_then(|i| reader.catalog.instance(i.as_str()).ok())
+    {
+        let wanted = accelerator.map(|a| a.name.as_str()).unwrap_or_default();
+        if instance.accelerator != wanted {
+            let held = &instance.accelerator;
+            let diagnostic = reader
+                .at_key(
+                    "instance",
+                    "contradiction",
+                    format!("`{}` holds {held}, not {wanted}", instance.name),
+                )
+                .label(format!("a node of {held}"))
+                .help(format!("write `accelerator = \"{held}\"`, or leave `instance` out"));
+            reader.report(diagnostic);
+        } else if group > u64::from(instance.count) {
+            let count = instance.count;
+            let diagnostic = reader
+                .at_key(
+                    "tensor_parallel",
+                    "impossible-group",
+                    format!("a tensor-parallel group of {group} cannot straddle nodes of {count}"),
+                )
+                .label(format!("`{}` holds {count}", instance.name))
+                .help(format!("write `tensor_parallel = {count}`, or another `instance`"));
+            reader.report(diagnostic);
+        }
+    }
+    if pool.role == Role::Prefill && pool.disaggregation.is_none() {
+        let diagnostic = reader
+            .at_key(
+                "role",
+                "missing-key",
+                format!("prefill pool `{name}` does not say where its KV goes"),
+            )
+            .label("`disaggregation` is missing")
+            .help("add `disaggregation = { decode = \"…\", link = \"50GB/s\" }`");
+        reader.report(diagnostic);
+    }
+    for (key, zero) in [
+        ("max_num_batched_tokens", pool.max_num_batched_tokens == Some(Tokens::ZERO)),
+        ("max_model_len", pool.max_model_len == Some(Tokens::ZERO)),
+        ("memory_utilization", pool.memory_utilization == Some(Fraction::ZERO)),
+        ("time_between_failures", pool.time_between_failures == Seconds::ZERO),
+    ] {
+        if zero {
+            let diagnostic = reader
+                .at_key(key, "out-of-range", format!("`{key}` of 0 leaves nothing to serve with"))
+                .label("must be above 0")
+                .help(format!("leave `{key}` out for its default"));
+            reader.report(diagnostic);
+        }
+    }
+    let model = pool.model.as_ref().and_then(|m| reader.catalog.model(m.as_str()).ok());
+    if let (Some(asked), Some(most)) =
+        (pool.max_model_len, model.and_then(|m| m.architecture.context_max))
+        && asked > most
+    {
+        let diagnostic = reader
+            .at_key(
+                "max_model_len",
+                "out-of-range",
+                format!(
+                    "a context of {asked} tokens is longer than the {most} the model was made for"
+                ),
+            )
+            .label(format!("at most {most}"))
+            .help(format!("write `max_model_len = {}`", most.get()));
+        reader.report(diagnostic);
+    }
+}
+
+table! {
+    /// Adapters served beside the model.
+    pub struct Lora = "pool.lora" {
+        /// How many are loaded at once.
+        adapters: Whole<1, 10_000>, required;
+        /// Their rank.
+        rank: Whole<1, 4096>, default("16", "the usual rank");
+    }
+}
+
+table! {
+    /// Several tokens guessed a step, and how many of them hold.
+    pub struct Speculation = "pool.speculation" {
+        /// Tokens guessed a step.
+        tokens: Whole<1, 64>, required;
+        /// Tokens that a step yields on average, the certain one included.
+        accept_length: Factor, required;
+    }
+}
+
+table! {
+    /// Prefill on one pool, decode on another.
+    pub struct Disaggregation = "pool.disaggregation" {
+        /// The pool that decodes.
+        decode: PoolName, required;
+        /// The link that carries KV between them, shared by all replicas.
+        link: BytesPerSecond, default("'50GB/s'", "one 400 Gbit/s port");
+    }
+}
+
+table! {
+    /// Bounds of a waiting line.
+    pub struct Queue = "pool.queue" {
+        /// Requests that may wait.
+        requests: Whole<0, 10_000_000>, optional("as many as come");
+        /// Prompt tokens that may wait.
+        tokens: Tokens, optional("as many as come");
+    }
+}
+
+table! {
+    /// How long a new replica takes to be ready: a sum of phases.
+    pub struct Startup = "pool.startup" {
+        /// A node is found, booted and has its drivers.
+        node: Spread<Seconds>, default("{ p50 = '180s', p90 = '300s' }", "2 to 5 minutes stated as typical (vllm issue 41893, 2026-05)");
+        /// The container image is on the node.
+        image: Spread<Seconds>, default("{ p50 = '240s', p90 = '540s' }", "214 s to 600 s measured for 15 to 20 GB images (llm-d PR 1902, bentoml.com 2025-04)");
+        /// The process is up: container, imports, driver context, collectives.
+        process: Spread<Seconds>, default("{ p50 = '30s', p90 = '150s' }", "72 s in all for a cached start of our own on an H200; 150 s reported (talos-argocd PR 1848)");
+        /// Weights are in device memory.
+        weights: Spread<Seconds>, default("{ p50 = '60s', p90 = '240s' }", "0.25 to 1 GB/s from network disks for some 60 GB (Run:ai blog, vllm issue 44881)");
+        /// Kernels are compiled.
+        compile: Spread<Seconds>, default("{ p50 = '70s', p90 = '170s' }", "43 s to 166 s measured without a saved cache (vllm issue 44881, our own H200 run)");
+        /// Memory is profiled, graphs are captured, the first requests are slow.
+        warm_up: Spread<Seconds>, default("{ p50 = '45s', p90 = '210s' }", "60 s to 221 s measured (vllm issues 19824, 44881)");
+    }
+}
+
+table! {
+    /// Where devices may be had.
+    pub struct Region = "region" {
+        /// What pools and classes call it.
+        name: Name, required;
+        /// As price tables call it.
+        price_region: String, optional("the name above");
+        /// Devices by kind.
+        accelerators: RegionAccelerator, list("no quota is checked");
+        /// Tenants whose data must stay here.
+        residency: String, list("data may go anywhere");
+        /// The way from this region's users to its own pools.
+        latency: Seconds, default("'0s'", "users are near; give what a probe measures");
+        /// The way to other regions.
+        latency_to: BTreeMap<String, Seconds>, default("{}", "no other region is reached");
+    }
+}
+
+table! {
+    /// How many devices of a kind a region has for us, and how long more take.
+    pub struct RegionAccelerator = "region.accelerators" {
+        /// The device.
+        accelerator: AcceleratorName, required;
+        /// As many may be used.
+        quota: Whole<0, 10_000_000>, required;
+        /// As many are free right now.
+        available: Whole<0, 10_000_000>, optional("the whole quota");
+        /// How long more of them take to come.
+        lead_time: Seconds, default("'0s'", "within the quota they come when asked for");
+    }
+}
+
+table! {
+    /// A hosted model that is paid by the token, under limits.
+    pub struct Provider = "provider" {
+        /// What routes call it.
+        name: Name, required;
+        /// Whose service it is, as the catalogue's token prices call it.
+        provider: String, required;
+        /// As the provider calls it.
+        model: String, required;
+        /// A prompt token that was not cached.
+        input: UsdPerToken, optional("the catalogue's list price");
+        /// A cached prompt token.
+        cached_input: UsdPerToken, optional("the catalogue's list price");
+        /// A generated token.
+        output: UsdPerToken, optional("the catalogue's list price");
+        /// Requests a minute.
+        rpm: Whole<1, 1_000_000_000>, optional("no such limit");
+        /// Tokens a minute, in and out together.
+        tpm: Whole<1, 1_000_000_000_000>, optional("no such limit");
+        /// Input tokens a minute.
+        itpm: Whole<1, 1_000_000_000_000>, optional("no such limit");
+        /// Output tokens a minute.
+        otpm: Whole<1, 1_000_000_000_000>, optional("no such limit");
+        /// Requests in flight.
+        concurrency: Whole<1, 1_000_000>, optional("no such limit");
+        /// Whether cached tokens count against the limits.
+        counts_cached: bool, default("true", "most providers count them; Anthropic and Groq do not");
+        /// Whether `max_tokens` is reserved when a request is admitted.
+        reserves_max_tokens: bool, default("true", "OpenAI, Azure and Bedrock do");
+        /// Its first token.
+        ttft: Spread<Seconds>, default("{ p50 = '600ms', p95 = '2s' }", "an order of magnitude; measure your own");
+        /// Its gaps between tokens.
+        tpot: Spread<Seconds>, default("{ p50 = '15ms', p95 = '40ms' }", "an order of magnitude; measure your own");
+    }
+}
+
+choice! {
+    /// What an autoscaler looks at.
+    pub enum ScaleSignal {
+        /// Requests waiting.
+        QueueDepth = "queue-depth",
+        /// How long the oldest waits.
+        QueueAge = "queue-age",
+        /// Requests in flight per replica.
+        InFlight = "in-flight",
+        /// Uncached prompt tokens a second per replica.
+        FreshTokens = "fresh-tokens",
+        /// The 90th percentile of first tokens.
+        TtftP90 = "ttft-p90",
+        /// Good tasks among all.
+        Goodput = "goodput",
+        /// Use of the KV cache.
+        Kv = "kv",
+    }
+}
+
+table! {
+    /// How replicas follow the demand, as the Kubernetes autoscaler does it.
+    pub struct Autoscaling = "autoscaling" {
+        /// What it looks at.
+        signal: ScaleSignal, default("'fresh-tokens'", "demand signals show overload that bounded gauges cannot");
+        /// The signal's value per replica that it steers to.
+        target: Factor, optional("the plan's own load line");
+        /// Time between two decisions.
+        period: Seconds, default("'15s'", "the default sync period of the Kubernetes autoscaler");
+        /// Age of what it sees.
+        scrape_delay: Seconds, default("'15s'", "a usual Prometheus scrape interval");
+        /// Differences that it ignores.
+        tolerance: Fraction, default("0.1", "the Kubernetes default");
+        /// How long a higher need must last.
+        up_stabilization: Seconds, default("'0s'", "the Kubernetes default");
+        /// How long a lower need must last.
+        down_stabilization: Seconds, default("'300s'", "the Kubernetes default");
+        /// Replicas it may add in one period.
+        up_replicas: Whole<1, 100_000>, default("4", "the Kubernetes default, where doubling is not more");
+        /// Replicas it may take away in one period.
+        down_replicas: Whole<1, 100_000>, default("1", "draining loses cache and takes time");
+        /// Floors by time.
+        schedule: Schedule, list("no floors");
+    }
+}
+
+table! {
+    /// A floor between two hours of the day.
+    pub struct Schedule = "autoscaling.schedule" {
+        /// The pool it is for.
+        pool: PoolName, required;
+        /// From this hour.
+        from_hour: Whole<0, 23>, required;
+        /// To this hour.
+        to_hour: Whole<1, 24>, required;
+        /// Not fewer replicas than this.
+        replicas: Whole<0, 100_000>, required;
+    }
+}
