@@ -1,0 +1,75 @@
+//! The effective scenario, each value with its origin.
+
+use plimsoll_scenario::{Entry, Origin};
+use serde_json::{Value, json};
+
+use crate::text::{Heading, table};
+
+/// Every value with its origin, grouped by table.
+pub fn explain_text(entries: &[Entry], heading: Heading) -> String {
+    let mut out = String::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut group = "";
+    for entry in entries {
+        let (table_name, key) = entry.path.rsplit_once('.').unwrap_or(("", &entry.path));
+        if table_name != group {
+            flush(&mut out, group, &mut rows, heading);
+            group = table_name;
+        }
+        let value = if entry.value.is_empty() { "-".to_owned() } else { shorten(&entry.value) };
+        rows.push(vec![format!("  {key}"), value, origin(&entry.origin)]);
+    }
+    flush(&mut out, group, &mut rows, heading);
+    out
+}
+
+fn flush(out: &mut String, group: &str, rows: &mut Vec<Vec<String>>, heading: Heading) {
+    if rows.is_empty() {
+        return;
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(&heading.apply(&format!("[{group}]")));
+    // The header row is empty: the group's own line stands for it.
+    out.push_str(&table(&["", "", ""], rows));
+    rows.clear();
+}
+
+/// Long lists are for the file, not for a column.
+fn shorten(value: &str) -> String {
+    let mut chars = value.chars();
+    let head: String = chars.by_ref().take(60).collect();
+    if chars.next().is_some() { format!("{head}…") } else { head }
+}
+
+fn origin(origin: &Origin) -> String {
+    match origin {
+        Origin::File { file, line } => format!("{file}:{line}"),
+        Origin::Default { why } => format!("default: {why}"),
+        Origin::Profile { name, as_of } => format!("profile `{name}` of {as_of}"),
+        Origin::Absent { meaning } => format!("not given: {meaning}"),
+    }
+}
+
+/// The same as a JSON document.
+pub fn explain_json(file: &str, entries: &[Entry]) -> Value {
+    let values: Vec<Value> = entries
+        .iter()
+        .map(|entry| {
+            let value = if entry.value.is_empty() { Value::Null } else { json!(entry.value) };
+            let origin = match &entry.origin {
+                Origin::File { file, line } => {
+                    json!({ "kind": "file", "file": file, "line": line })
+                }
+                Origin::Default { why } => json!({ "kind": "default", "why": why }),
+                Origin::Profile { name, as_of } => {
+                    json!({ "kind": "profile", "name": name, "date": as_of })
+                }
+                Origin::Absent { meaning } => json!({ "kind": "absent", "meaning": meaning }),
+            };
+            json!({ "path": entry.path, "value": value, "origin": origin })
+        })
+        .collect();
+    json!({ "schema": "plimsoll/explain/v1", "file": file, "values": values })
+}

@@ -1,0 +1,33 @@
+//! Saying it: results as terminal text, and the JSON views of what is not a study's result.
+//!
+//! **Owns** words, columns and units of what people read. **Refuses** to compute a number it shows.
+//!
+//! ```
+//! let text = plimsoll_report::table(&["class", "rate"], &[vec!["chat".into(), "40/s".into()]]);
+//! assert_eq!(text, "class  rate\nchat   40/s\n");
+//! ```
+
+mod catalog;
+mod explain;
+mod review;
+mod text;
+
+pub use catalog::{catalog_json, catalog_text};
+pub use explain::{explain_json, explain_text};
+pub use review::{review_json, review_text};
+pub use text::{Heading, table};
+
+/// What the catalogue is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Models.
+    Models,
+    /// Accelerators.
+    Accelerators,
+    /// Engines.
+    Engines,
+    /// Node and token prices.
+    Prices,
+    /// Workload profiles.
+    Profiles,
+}

@@ -1,0 +1,150 @@
+//! The review, as a person reads it in 80 columns.
+
+use std::fmt::Write as _;
+
+use plimsoll_study::{Level, Provenance, Resource, Review};
+use plimsoll_units::grouped;
+use serde_json::{Value, json};
+
+use crate::text::{Heading, aligned};
+
+/// The review as a JSON document.
+pub fn review_json(review: &Review, version: &str) -> Value {
+    let mut document = json!({ "schema": "plimsoll/review/v1", "version": version });
+    if let (Value::Object(document), Ok(Value::Object(body))) =
+        (&mut document, serde_json::to_value(review))
+    {
+        document.extend(body);
+    }
+    document
+}
+
+/// The first screen.
+pub fn review_text(review: &Review, heading: Heading) -> String {
+    let demand = &review.demand;
+    let mut out = heading.apply(&review.name);
+    let percent = review.demand_quantile * 100.0;
+    let (as_of, seed, runs, window) = (&review.as_of, review.seed, demand.runs, demand.window_s);
+    let _ =
+        writeln!(out, "\nas of {as_of} · events at their p{percent} · seed {seed} · {runs} runs");
+    let launch = review.launch_from.as_deref();
+    let _ = writeln!(out, "p95 over {window} s windows of the busiest hour:");
+    let _ = writeln!(out, "  baseline from {}", review.baseline_from);
+    let _ = match launch {
+        Some(from) => writeln!(out, "  launch from   {from}"),
+        None => writeln!(out, "  no event changes the demand within the horizon"),
+    };
+    out.push('\n');
+
+    let mut header = vec!["demand", "baseline p95"];
+    if launch.is_some() {
+        header.extend(["launch p95", "change"]);
+    }
+    let mut rows = Vec::new();
+    let mut group = None;
+    for row in &demand.rows {
+        let name = row.class.as_deref().unwrap_or("all classes");
+        if group != Some(name) {
+            if group.is_some() {
+                rows.push(vec![String::new()]);
+            }
+            rows.push(vec![name.to_owned()]);
+            group = Some(name);
+        }
+        let mut cells = vec![format!("  {}", resource_name(row.resource)), show(&row.baseline)];
+        if let Some(level) = &row.launch {
+            cells.push(show(level));
+            cells.push(change(row.baseline.p95_per_s, level.p95_per_s));
+        }
+        rows.push(cells);
+    }
+    out.push_str(&aligned(&header, &rows, &[1, 2, 3]));
+    let _ = writeln!(
+        out,
+        "\n± is the {}% interval over {} runs.",
+        percent_of_level(review),
+        demand.runs
+    );
+
+    let thinned = [Some(demand.baseline_hour), demand.launch_hour].into_iter().flatten();
+    if let Some(n) = thinned.map(|h| h.tasks_per_draw).max().filter(|n| *n > 1) {
+        let _ = writeln!(
+            out,
+            "Rates are too high to draw every task: one draw stands for {}.",
+            grouped(n)
+        );
+    }
+    for note in &review.notes {
+        let _ = writeln!(out, "Note: {note}.");
+    }
+    let count = |p: Provenance| review.assumptions.iter().filter(|a| a.provenance == p).count();
+    let _ = writeln!(
+        out,
+        "Rests on {} values from the file and {} defaults: `plimsoll explain FILE` lists them.",
+        count(Provenance::Supplied),
+        count(Provenance::Modeled)
+    );
+    out.push_str(
+        "This is the demand side. What the fleet can carry joins with `fit`, `curve` and `plan`.\n",
+    );
+    out
+}
+
+fn percent_of_level(review: &Review) -> f64 {
+    let interval = review.demand.rows.first().and_then(|r| r.baseline.p95_interval);
+    interval.map_or(95.0, |i| (i.level * 1000.0).round() / 10.0)
+}
+
+fn resource_name(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Requests => "requests/s",
+        Resource::FreshPromptTokens => "fresh prompt tok/s",
+        Resource::OutputTokens => "output tok/s",
+    }
+}
+
+/// A level with its interval, in the digits it has earned: the last one shown is the interval's second.
+fn show(level: &Level) -> String {
+    let x = level.p95_per_s;
+    let Some(interval) = level.p95_interval else { return rounded(x, x / 1000.0) };
+    let half = (interval.high - interval.low) / 2.0;
+    format!("{} ±{}", rounded(x, half), rounded(half, half))
+}
+
+/// `x` rounded to the second digit of `scale`.
+fn rounded(x: f64, scale: f64) -> String {
+    if scale <= 0.0 || !scale.is_finite() {
+        return if x.fract() == 0.0 { grouped(x as u64) } else { format!("{x:.3}") };
+    }
+    let digit = 10f64.powi(scale.log10().floor() as i32 - 1);
+    if digit >= 1.0 {
+        return grouped(((x / digit).round() * digit) as u64);
+    }
+    let decimals = usize::try_from(-(digit.log10().floor() as i32)).unwrap_or(0).min(6);
+    let text = format!("{x:.decimals$}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let whole = whole.parse::<u64>().map_or_else(|_| whole.to_owned(), grouped);
+    if fraction.is_empty() { whole } else { format!("{whole}.{fraction}") }
+}
+
+fn change(before: f64, after: f64) -> String {
+    if before > 0.0 { format!("x{:.2}", after / before) } else { "new".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_show_the_digits_they_have_earned() {
+        let check = |x: f64, scale: f64, expect: &str| {
+            assert_eq!(rounded(x, scale), expect, "{x} ±{scale}")
+        };
+        check(720_123.0, 4321.0, "720,100");
+        check(105.234, 0.48, "105.23");
+        check(105.234, 4.8, "105.2");
+        check(0.0, 0.0, "0");
+        check(12.0, 0.0, "12");
+        check(1e15, 1e9, "1,000,000,000,000,000");
+    }
+}

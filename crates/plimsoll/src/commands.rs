@@ -1,0 +1,254 @@
+//! One function a command: read, call a study, say it.
+
+mod init;
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use jiff::civil::Date;
+use plimsoll_report::{
+    Topic, catalog_json, catalog_text, explain_json, explain_text, review_json, review_text,
+};
+use plimsoll_scenario::{
+    Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, lower_demand, profiles,
+};
+use plimsoll_stats::Seed;
+use plimsoll_study::{Assumption, DemandInput, Provenance, Review, demand};
+use serde_json::{Value, json};
+
+use crate::args::{CatalogTopic, Cli, Command, Global};
+use crate::failure::Failure;
+use crate::{files, heading};
+
+/// The text that goes to stdout.
+pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::Review { file } => {
+            let loaded = scenario(file, global)?;
+            let review = review(&loaded, global)?;
+            Ok(either(
+                global,
+                || review_json(&review, crate::VERSION),
+                || review_text(&review, heading()),
+            ))
+        }
+        Command::Check { file } => check(file, global),
+        Command::Explain { file } => {
+            let loaded = scenario(file, global)?;
+            let name = file.display().to_string();
+            Ok(either(
+                global,
+                || explain_json(&name, &loaded.entries),
+                || explain_text(&loaded.entries, heading()),
+            ))
+        }
+        Command::Init { directory, force } => init::init(directory, *force, global, err),
+        Command::Catalog { topic, name, hf_config } => {
+            catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
+        }
+        Command::Schema => Ok(format!("{:#}\n", json_schema())),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "plimsoll", &mut script);
+            let script = String::from_utf8_lossy(&script).into_owned();
+            Ok(either(
+                global,
+                || json!({ "schema": "plimsoll/completions/v1", "script": script }),
+                || script.clone(),
+            ))
+        }
+        Command::Man { directory } => man(directory, global),
+    }
+}
+
+/// The JSON document or the text, whichever was asked for.
+pub(crate) fn either(
+    global: &Global,
+    json: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> String {
+    if global.json { format!("{:#}\n", json()) } else { text() }
+}
+
+fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> {
+    load(file, global.catalog.as_deref()).map_err(Failure::input)
+}
+
+/// `--as-of`, else the scenario's, else the clock's.
+fn today(global: &Global, loaded: &Loaded) -> Date {
+    let written = loaded.scenario.study.as_of.map(|day| day.date());
+    global.as_of.or(written).unwrap_or_else(|| {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge is where the clock is read, once, for want of --as-of"
+        )]
+        let now = jiff::Zoned::now();
+        now.date()
+    })
+}
+
+fn threads(global: &Global) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    global.threads.map_or_else(available, usize::from)
+}
+
+fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
+    let study = &loaded.scenario.study;
+    let as_of = today(global, loaded);
+    let lowered = lower_demand(&loaded.scenario, as_of);
+    let seed = global.seed.unwrap_or(study.seed.get());
+    let input = DemandInput {
+        classes: lowered.classes.clone(),
+        window_s: study.window.get(),
+        runs: study.runs.get_u32(),
+        level: study.confidence.get(),
+        seed: Seed::new(seed),
+        threads: threads(global),
+    };
+    let demand = demand(&input).map_err(|error| {
+        let file = loaded.source.name();
+        Failure::one(
+            Diagnostic::about("no-demand", file, error.to_string()).help("give a class a `rate`"),
+        )
+    })?;
+    Ok(Review {
+        name: study.name.clone(),
+        as_of: as_of.to_string(),
+        start: lowered.start.to_string(),
+        seed,
+        demand_quantile: study.demand_quantile.get(),
+        baseline_from: lowered.hour_label(demand.baseline_hour.index),
+        launch_from: demand.launch_hour.map(|hour| lowered.hour_label(hour.index)),
+        demand,
+        notes: lowered.notes,
+        assumptions: loaded.entries.iter().filter_map(assumption).collect(),
+    })
+}
+
+/// What was not given and has no stand-in is no assumption.
+fn assumption(entry: &plimsoll_scenario::Entry) -> Option<Assumption> {
+    let (provenance, source, date) = match &entry.origin {
+        Origin::File { file, line } => (Provenance::Supplied, format!("{file}:{line}"), None),
+        Origin::Default { why } => (Provenance::Modeled, format!("default: {why}"), None),
+        Origin::Profile { name, as_of } => {
+            (Provenance::Modeled, format!("profile `{name}`"), Some((*as_of).to_owned()))
+        }
+        Origin::Absent { .. } => return None,
+    };
+    let (name, value) = (entry.path.clone(), Some(entry.value.clone()));
+    Some(Assumption { name, value, provenance, source, date })
+}
+
+fn check(file: &Path, global: &Global) -> Result<String, Failure> {
+    let loaded = scenario(file, global)?;
+    let s = &loaded.scenario;
+    let counts = [
+        ("classes", s.class.len()),
+        ("events", s.event.len()),
+        ("pools", s.pool.len()),
+        ("providers", s.provider.len()),
+        ("regions", s.region.len()),
+    ];
+    let name = file.display().to_string();
+    let json = || {
+        let mut document = json!({ "schema": "plimsoll/check/v1", "ok": true, "file": name });
+        if let Value::Object(map) = &mut document {
+            map.extend(counts.iter().map(|(what, n)| ((*what).to_owned(), json!(n))));
+        }
+        document
+    };
+    let text = || {
+        let held: Vec<String> = counts
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(what, n)| format!("{n} {}", singular(what, *n)))
+            .collect();
+        format!("{name} is fine: {}\n", held.join(", "))
+    };
+    Ok(either(global, json, text))
+}
+
+fn singular(noun: &str, n: usize) -> &str {
+    match (n, noun) {
+        (1, "classes") => "class",
+        (1, noun) => noun.trim_end_matches('s'),
+        (_, noun) => noun,
+    }
+}
+
+fn catalog(
+    topic: CatalogTopic,
+    name: Option<&str>,
+    hf_config: Option<&Path>,
+    global: &Global,
+) -> Result<String, Failure> {
+    let mut catalog = builtin().clone();
+    if let Some(path) = &global.catalog {
+        catalog.extend(load_catalog(path).map_err(Failure::input)?);
+    }
+    let mut name = name.map(str::to_owned);
+    if let Some(path) = hf_config {
+        if topic != CatalogTopic::Models {
+            let diagnostic =
+                Diagnostic::about("usage", "command line", "--hf-config describes a model")
+                    .help("write `plimsoll catalog models --hf-config FILE`");
+            return Err(Failure::one(diagnostic));
+        }
+        let model = plimsoll_scenario::model_from_hf_file(path).map_err(Failure::one)?;
+        name = Some(model.name.clone());
+        catalog.models.push(model);
+    }
+    let topic = match topic {
+        CatalogTopic::Models => Topic::Models,
+        CatalogTopic::Accelerators => Topic::Accelerators,
+        CatalogTopic::Engines => Topic::Engines,
+        CatalogTopic::Prices => Topic::Prices,
+        CatalogTopic::Profiles => Topic::Profiles,
+    };
+    let name = name.as_deref();
+    let answer = if global.json {
+        catalog_json(&catalog, profiles(), topic, name).map(|document| format!("{document:#}\n"))
+    } else {
+        catalog_text(&catalog, profiles(), topic, name, heading())
+    };
+    answer.map_err(|near| {
+        let wanted = name.unwrap_or_default();
+        let message = format!("nothing in the catalogue is called `{wanted}`");
+        let help = match near.as_slice() {
+            [] => "leave the name out for the whole list".to_owned(),
+            near => format!("did you mean `{}`?", near.join("` or `")),
+        };
+        Failure::one(Diagnostic::about("unknown-name", "command line", message).help(help))
+    })
+}
+
+fn man(directory: &Path, global: &Global) -> Result<String, Failure> {
+    files::directory(directory)?;
+    let mut pages = Vec::new();
+    let mut command = Cli::command();
+    command.build();
+    let root = std::iter::once((None, &command));
+    let all = root.chain(
+        command
+            .get_subcommands()
+            .filter(|c| c.get_name() != "help")
+            .map(|c| (Some(c.get_name()), c)),
+    );
+    for (sub, command) in all {
+        let name = sub.map_or_else(|| "plimsoll".to_owned(), |sub| format!("plimsoll-{sub}"));
+        let mut page = Vec::new();
+        let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
+        if man.render(&mut page).is_ok() {
+            let path = directory.join(format!("{name}.1"));
+            files::write_whole(&path, &String::from_utf8_lossy(&page))?;
+            pages.push(path.display().to_string());
+        }
+    }
+    Ok(either(
+        global,
+        || json!({ "schema": "plimsoll/man/v1", "files": pages }),
+        || pages.iter().map(|page| format!("{page}\n")).collect(),
+    ))
+}

@@ -1,0 +1,42 @@
+//! Files that are there whole or not at all.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use plimsoll_scenario::Diagnostic;
+
+use crate::failure::Failure;
+
+/// Writes beside the target and renames, so that an interrupt leaves no half of it.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| {
+        Failure::one(Diagnostic::about(
+            "unwritable-file",
+            path.display().to_string(),
+            format!("cannot be written: {error}"),
+        ))
+    };
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = fs::File::create(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
+        // The failure that is reported is the first one.
+        let _ = fs::remove_file(&beside);
+        fail(error)
+    })
+}
+
+/// A directory, created where it is not there.
+pub(crate) fn directory(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|error| {
+        Failure::one(Diagnostic::about(
+            "unwritable-file",
+            path.display().to_string(),
+            format!("cannot be created: {error}"),
+        ))
+    })
+}

@@ -1,0 +1,83 @@
+//! The command line: arguments, exit codes, colour and files.
+//!
+//! **Owns** what a shell sees: which command was asked for, what goes to stdout and stderr, the exit code.
+//! **Refuses** logic the other rooms should have: a command reads, calls a study, and hands the result to
+//! `plimsoll-report`.
+//!
+//! Exit codes: 0 answered, 1 the answer is "no", 2 the input is wrong, 3 a bug of ours.
+
+mod args;
+mod commands;
+mod failure;
+mod files;
+mod reference;
+
+use std::io::{IsTerminal as _, Write};
+
+use clap::Parser as _;
+use plimsoll_report::Heading;
+
+pub use args::{Cli, Command};
+pub use reference::cli_reference;
+
+use failure::Failure;
+
+/// The version with the commit it was built from.
+pub const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("PLIMSOLL_COMMIT"),
+    ", ",
+    env!("PLIMSOLL_COMMIT_DATE"),
+    ")"
+);
+
+/// Runs a command line and returns its exit code. Results go to `out`, talk to `err`.
+pub fn run(arguments: &[String], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let wants_json = arguments.iter().skip(1).take_while(|a| *a != "--").any(|a| a == "--json");
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) if !error.use_stderr() => {
+            // --help and --version are answers.
+            let text = if colour() {
+                error.render().ansi().to_string()
+            } else {
+                error.render().to_string()
+            };
+            return finish(write!(out, "{text}"), err, 0);
+        }
+        Err(error) => return Failure::usage(&error).tell(wants_json, out, err),
+    };
+    // A panic is a bug: say so, with what is needed to report it, instead of a bare trace.
+    let answered =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| commands::answer(&cli, err)));
+    match answered {
+        Ok(Ok(answer)) => {
+            finish(out.write_all(answer.as_bytes()).and_then(|()| out.flush()), err, 0)
+        }
+        Ok(Err(failure)) => failure.tell(cli.global.json, out, err),
+        Err(panic) => Failure::bug(&*panic).tell(cli.global.json, out, err),
+    }
+}
+
+/// A reader that went away (`| head`) is no failure.
+fn finish(written: std::io::Result<()>, err: &mut dyn Write, code: u8) -> u8 {
+    match written {
+        Ok(()) => code,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => code,
+        Err(error) => {
+            let _ = writeln!(err, "plimsoll: the answer could not be written: {error}");
+            3
+        }
+    }
+}
+
+/// Whether stdout shows colour: a terminal, and nobody said `NO_COLOR`.
+pub(crate) fn colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+        && std::io::stdout().is_terminal()
+}
+
+pub(crate) fn heading() -> Heading {
+    if colour() { Heading::Bold } else { Heading::Plain }
+}
