@@ -209,33 +209,42 @@ fn find<'a, T>(
     by_name.or_else(by_alias).ok_or_else(|| {
         let known = items.iter().flat_map(|item| {
             let (name, aliases) = names(item);
-            std::iter::once(name.as_str()).chain(aliases.iter().map(String::as_str))
+            std::iter::once(name).chain(aliases).map(move |known| (known.as_str(), name.as_str()))
         });
-        Unknown { kind, name: name.to_owned(), nearest: nearest(name, known) }
+        Unknown { kind, name: name.to_owned(), nearest: nearest_of(name, known) }
     })
 }
 
 /// At most three of the known names that could be meant, best first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    nearest_of(name, known.into_iter().map(|k| (k, k)))
+}
+
+/// The same where each known name stands for another: only those are returned, each once.
+fn nearest_of<'a>(name: &str, known: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     // Long rubbish resembles nothing, and comparing it would take quadratic time.
     if name.len() > 80 {
         return Vec::new();
     }
     let name = name.to_lowercase();
-    let mut scored: Vec<(usize, &str)> = known
-        .into_iter()
-        .map(|k| {
+    let mut scored: Vec<(usize, usize, &str)> = known
+        .map(|(k, meant)| {
             let lower = k.to_lowercase();
             let distance = strsim::damerau_levenshtein(&name, &lower);
             // A part of a name counts as near: `70b` in `llama-3.1-70b`.
             let part = name.len() >= 3 && (lower.contains(&name) || name.contains(&lower));
-            (if part { distance.min(2) } else { distance }, k)
+            (if part { distance.min(2) } else { distance }, k.len(), meant)
         })
-        .filter(|(distance, k)| *distance <= 1 + name.len().max(k.len()) / 4)
+        .filter(|(distance, length, _)| *distance <= 1 + name.len().max(*length) / 4)
         .collect();
-    scored.sort_by_key(|(distance, k)| (*distance, k.len(), *k));
-    scored.dedup_by_key(|(_, k)| *k);
-    scored.into_iter().take(3).map(|(_, k)| k.to_owned()).collect()
+    scored.sort();
+    let mut found: Vec<String> = Vec::new();
+    for (_, _, meant) in scored {
+        if found.len() < 3 && !found.iter().any(|f| f == meant) {
+            found.push(meant.to_owned());
+        }
+    }
+    found
 }
 
 #[cfg(test)]

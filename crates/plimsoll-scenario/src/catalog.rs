@@ -1,7 +1,7 @@
 //! Catalogue files: the built-in one, and those of users, which extend or override it.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use plimsoll_fleet::{
     Accelerator, Architecture, Catalog, Condition, Engine, Fact, Instance, Interconnect,
@@ -18,8 +18,8 @@ use crate::source::Source;
 use crate::values::{Day, Name};
 
 /// The catalogue that ships with the program.
-pub fn builtin() -> &'static Catalog {
-    static CATALOG: OnceLock<Catalog> = OnceLock::new();
+pub fn builtin() -> &'static Arc<Catalog> {
+    static CATALOG: OnceLock<Arc<Catalog>> = OnceLock::new();
     CATALOG.get_or_init(|| {
         let mut all = Catalog::empty();
         let files = [
@@ -38,7 +38,7 @@ pub fn builtin() -> &'static Catalog {
                 }
             }
         }
-        all
+        Arc::new(all)
     })
 }
 

@@ -31,6 +31,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_fleet::{Architecture, Catalog, Fact, Model, from_hf};
 use toml::de::{DeTable, DeValue};
@@ -60,7 +61,7 @@ pub struct Loaded {
     /// Every value with its origin.
     pub entries: Vec<Entry>,
     /// The catalogue it was read with.
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     /// Models of pools that bring their own `config.json`, by pool.
     pub architectures: BTreeMap<String, Architecture>,
     /// The text it was read from.
@@ -73,13 +74,13 @@ const FILE_MAX: u64 = 16 << 20;
 /// Reads a scenario file, with its own catalogue and `extra` on top of the built-in one.
 pub fn load(path: &Path, extra: Option<&Path>) -> Result<Loaded, Vec<Diagnostic>> {
     let source = read_source(path).map_err(|d| vec![d])?;
-    let mut catalog = builtin().clone();
+    let mut catalog = Arc::clone(builtin());
     let directory = path.parent().unwrap_or(Path::new(""));
     let own = parse_toml(&source)?;
     let own = own.get("study").and_then(|s| s.get_ref().as_table()).and_then(|s| s.get("catalog"));
     let own = own.and_then(|c| c.get_ref().as_str()).map(|c| directory.join(c));
     for file in own.iter().map(|p| p.as_path()).chain(extra) {
-        catalog.extend(load_catalog(file)?);
+        Arc::make_mut(&mut catalog).extend(load_catalog(file)?);
     }
     let mut loaded = parse(&source, &catalog)?;
     let mut errors = Vec::new();
@@ -127,7 +128,7 @@ pub fn model_from_hf_file(path: &Path) -> Result<Model, Diagnostic> {
 }
 
 /// Reads a scenario from a text.
-pub fn parse(source: &Source, catalog: &Catalog) -> Result<Loaded, Vec<Diagnostic>> {
+pub fn parse(source: &Source, catalog: &Arc<Catalog>) -> Result<Loaded, Vec<Diagnostic>> {
     let document = parse_toml(source)?;
     if document.is_empty() {
         let diagnostic =
@@ -150,7 +151,7 @@ pub fn parse(source: &Source, catalog: &Catalog) -> Result<Loaded, Vec<Diagnosti
         Some(scenario) if reader.diagnostics.is_empty() => Ok(Loaded {
             scenario,
             entries: reader.entries,
-            catalog: catalog.clone(),
+            catalog: Arc::clone(catalog),
             architectures: BTreeMap::new(),
             source: source.clone(),
         }),
@@ -228,3 +229,6 @@ pub(crate) fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.sort_by_key(|d| d.at.as_ref().map_or(usize::MAX, |(_, span)| span.start));
     diagnostics
 }
+
+#[cfg(test)]
+mod tests;

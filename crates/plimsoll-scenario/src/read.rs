@@ -434,7 +434,7 @@ pub(crate) fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
-        DeValue::Float(_) => "a number",
+        DeValue::Float(_) => "a decimal number",
         DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "an array",
@@ -452,6 +452,7 @@ pub(crate) fn example(shape: &Shape) -> String {
         Shape::Integer { min, .. } => min.max(&1).to_string(),
         Shape::Number => "1.0".to_owned(),
         Shape::Boolean => "true".to_owned(),
+        Shape::Text { noun: "name" } => "\"chat\"".to_owned(),
         Shape::Text { noun } => format!("\"{noun}\""),
         Shape::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"")),
         Shape::Moment => "2026-11-17T09:00:00Z".to_owned(),
@@ -494,32 +495,16 @@ pub(crate) fn bad_quantity(
         Problem::UnitMissing { suggestion } | Problem::PercentMissing { suggestion } => {
             format!("write `{} = \"{suggestion}\"`", node.key)
         }
-        _ => format!(
-            "write `{} = …` with {} such as {}",
-            node.key,
-            error.expected,
-            quoted(error.examples, bare)
-        ),
+        _ => {
+            let shape = Shape::Quantity { noun: error.expected, examples: error.examples, bare };
+            format!("write {} such as `{} = {}`", error.expected, node.key, example(&shape))
+        }
     };
     let diagnostic = reader
         .error("bad-quantity", node, message)
         .label(format!("not {}", error.expected))
         .help(fix);
     reader.report(diagnostic);
-}
-
-/// Examples as TOML: strings in quotes, bare numbers without.
-fn quoted(examples: &str, bare: bool) -> String {
-    let mut out = String::new();
-    for (i, part) in examples.split('`').enumerate() {
-        let number = part.chars().all(|c| c.is_ascii_digit() || c == '.');
-        match (i % 2 == 1, bare && number) {
-            (true, true) => out.push_str(&format!("`{part}`")),
-            (true, false) => out.push_str(&format!("`\"{part}\"`")),
-            (false, _) => out.push_str(part),
-        }
-    }
-    out
 }
 
 macro_rules! quantity {

@@ -109,7 +109,7 @@ fn dangling(reader: &mut Reader<'_>, node: &Node<'_>, text: &str, noun: &str, kn
     let mut diagnostic = reader.error("dangling-name", node, message).label("refers to nothing");
     let near = nearest(text, known.iter().map(String::as_str));
     diagnostic = match (near.first(), known) {
-        (Some(near), _) => diagnostic.help(format!("write `{} = \"{near}\"`", node.key)),
+        (Some(near), _) => diagnostic.help(format!("did you mean `\"{near}\"`?")),
         (None, []) => {
             diagnostic.help(format!("this scenario has no {noun}; add one, or take this out"))
         }
@@ -255,7 +255,8 @@ impl Value for Day {
 
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let text = match node.value {
-            DeValue::Datetime(d) if d.time.is_none() => d.to_string(),
+            // Of an instant, the day as it was written.
+            DeValue::Datetime(Datetime { date: Some(date), .. }) => date.to_string(),
             DeValue::String(text) => text.to_string(),
             _ => return reader.wrong_type(node, "a day", "2026-11-17"),
         };

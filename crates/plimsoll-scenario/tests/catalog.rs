@@ -235,7 +235,7 @@ fn a_users_catalogue_extends_and_overrides() {
         as_of = 2026-11-01
         config = { model_type = "llama", hidden_size = 4096, num_hidden_layers = 32, num_attention_heads = 32, intermediate_size = 14336, vocab_size = 128256 }
     "#;
-    let mut catalog = builtin().clone();
+    let mut catalog = plimsoll_fleet::Catalog::clone(builtin());
     let models = catalog.models.len();
     catalog.extend(parse_catalog(&Source::new("mine.toml", text)).unwrap());
     assert_eq!(catalog.accelerator("H100-SXM").unwrap().memory.to_string(), "64 GiB");

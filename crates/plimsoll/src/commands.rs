@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use jiff::civil::Date;
+use plimsoll_fleet::Catalog;
 use plimsoll_report::{
     Topic, catalog_json, catalog_text, explain_json, explain_text, review_json, review_text,
 };
@@ -184,7 +185,7 @@ fn catalog(
     hf_config: Option<&Path>,
     global: &Global,
 ) -> Result<String, Failure> {
-    let mut catalog = builtin().clone();
+    let mut catalog = Catalog::clone(builtin());
     if let Some(path) = &global.catalog {
         catalog.extend(load_catalog(path).map_err(Failure::input)?);
     }
