@@ -5,35 +5,26 @@ use serde_json::{Value, json};
 
 use crate::text::{Heading, table};
 
-/// Every value with its origin, grouped by table.
+/// Every value with its origin, each table once, in the order of the file's sections.
 pub fn explain_text(entries: &[Entry], heading: Heading) -> String {
-    let mut out = String::new();
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut group = "";
+    let mut groups: Vec<(&str, Vec<Vec<String>>)> = Vec::new();
     for entry in entries {
-        let (table_name, key) = entry.path.rsplit_once('.').unwrap_or(("", &entry.path));
-        if table_name != group {
-            flush(&mut out, group, &mut rows, heading);
-            group = table_name;
-        }
+        let (group, key) = entry.path.rsplit_once('.').unwrap_or(("scenario", &entry.path));
         let value = if entry.value.is_empty() { "-".to_owned() } else { shorten(&entry.value) };
-        rows.push(vec![format!("  {key}"), value, origin(&entry.origin)]);
+        let row = vec![format!("  {key}"), value, origin(&entry.origin)];
+        match groups.iter_mut().find(|(name, _)| *name == group) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((group, vec![row])),
+        }
     }
-    flush(&mut out, group, &mut rows, heading);
-    out
-}
-
-fn flush(out: &mut String, group: &str, rows: &mut Vec<Vec<String>>, heading: Heading) {
-    if rows.is_empty() {
-        return;
-    }
-    if !out.is_empty() {
-        out.push('\n');
-    }
-    out.push_str(&heading.apply(&format!("[{group}]")));
-    // The header row is empty: the group's own line stands for it.
-    out.push_str(&table(&["", "", ""], rows));
-    rows.clear();
+    let shown: Vec<String> = groups
+        .iter()
+        .map(|(name, rows)| {
+            // The header row is empty: the table's own name stands in its place.
+            format!("{}{}", heading.apply(&format!("[{name}]")), table(&["", "", ""], rows))
+        })
+        .collect();
+    shown.join("\n")
 }
 
 /// Long lists are for the file, not for a column.

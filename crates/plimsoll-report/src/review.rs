@@ -42,7 +42,9 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
     }
     let mut rows = Vec::new();
     let mut group = None;
-    for row in &demand.rows {
+    // The only class is all classes.
+    let single = demand.rows.len() == 6;
+    for row in demand.rows.iter().filter(|row| row.class.is_some() || !single) {
         let name = row.class.as_deref().unwrap_or("all classes");
         if group != Some(name) {
             if group.is_some() {

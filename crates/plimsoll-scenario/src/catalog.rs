@@ -192,10 +192,6 @@ impl Value for ModelId {
         reader.report(diagnostic);
         None
     }
-
-    fn show(&self) -> String {
-        format!("{:?}", self.0)
-    }
 }
 
 /// A Hugging Face configuration, written as TOML.
@@ -226,10 +222,6 @@ impl Value for HfConfig {
                 None
             }
         }
-    }
-
-    fn show(&self) -> String {
-        format!("{{ model_type = \"{}\", … }}", self.0.family)
     }
 }
 
@@ -463,10 +455,6 @@ impl Value for VersionText {
                 None
             }
         }
-    }
-
-    fn show(&self) -> String {
-        format!("\"{}\"", self.0)
     }
 }
 

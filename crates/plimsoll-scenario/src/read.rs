@@ -1,7 +1,7 @@
 //! Reading a TOML document into typed tables, all mistakes at once.
 //!
 //! A type that can stand in a scenario implements [`Value`]: its [`Shape`] (for the schema and the
-//! reference), how it is read (reporting what is wrong, where) and how it is shown. `table!` writes the
+//! reference) and how it is read (reporting what is wrong, where). `table!` writes the
 //! implementation for a table from one declaration of its keys.
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Source;
+use crate::values::show_value;
 
 /// Something that can stand in a scenario.
 pub(crate) trait Value: Sized {
@@ -24,9 +25,6 @@ pub(crate) trait Value: Sized {
 
     /// Reads it, or reports why not and returns `None`.
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self>;
-
-    /// The value as it would be written.
-    fn show(&self) -> String;
 }
 
 /// What a value looks like.
@@ -242,15 +240,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn record(&mut self, shape: &Shape, value: String, origin: Origin) {
-        // A table's own keys are the entries.
+    /// One line of `explain` for a value, as it was written. A table's own keys are its lines; what is written
+    /// in short (`{ p50 = 900, p95 = 4200 }`) is one line, whatever was read inside it since `before`.
+    fn record(&mut self, shape: &Shape, value: &DeValue<'_>, origin: Origin, before: usize) {
         let is_table = match shape {
             Shape::Table(_) => true,
             Shape::List(inner) => matches!(**inner, Shape::Table(_)),
             _ => false,
         };
         if !is_table {
-            self.entries.push(Entry { path: self.path.join("."), value, origin });
+            self.entries.truncate(before);
+            self.entries.push(Entry {
+                path: self.path.join("."),
+                value: show_value(value),
+                origin,
+            });
         }
     }
 
@@ -269,10 +273,9 @@ impl<'a> Reader<'a> {
             return self.within(key, |reader| {
                 reader.remember(&node.span);
                 let origin = reader.origin(&node.span);
+                let before = reader.entries.len();
                 let value = T::read(&node, reader);
-                if let Some(value) = &value {
-                    reader.record(&T::shape(), value.show(), origin);
-                }
+                reader.record(&T::shape(), node.value, origin, before);
                 Some(value)
             });
         }
@@ -286,8 +289,8 @@ impl<'a> Reader<'a> {
     fn stand_in<T: Value>(&mut self, key: &str, value: &DeValue<'_>, origin: Origin) -> Option<T> {
         let node = Node { value, span: 0..0, key: key.to_owned() };
         let shown = origin.clone();
-        let before = self.diagnostics.len();
-        let value = self.standing_on(origin, |reader| T::read(&node, reader));
+        let (before, entries) = (self.diagnostics.len(), self.entries.len());
+        let read = self.standing_on(origin, |reader| T::read(&node, reader));
         // A profile may name what this scenario lacks, but a built-in value that cannot be read is a bug.
         assert_eq!(
             before,
@@ -300,10 +303,8 @@ impl<'a> Reader<'a> {
                 .collect::<Vec<_>>()
                 .join("; ")
         );
-        if let Some(value) = &value {
-            self.record(&T::shape(), value.show(), shown);
-        }
-        value
+        self.record(&T::shape(), value, shown, entries);
+        read
     }
 
     pub(crate) fn required<T: Value>(
@@ -334,8 +335,9 @@ impl<'a> Reader<'a> {
         match self.written(table, key) {
             Some(value) => value.map(Some),
             None => {
+                let path = self.within(key, |reader| reader.path.join("."));
                 let origin = Origin::Absent { meaning: absent };
-                self.within(key, |reader| reader.record(&T::shape(), String::new(), origin));
+                self.entries.push(Entry { path, value: String::new(), origin });
                 Some(None)
             }
         }
@@ -508,7 +510,7 @@ pub(crate) fn bad_quantity(
 }
 
 macro_rules! quantity {
-    ($($type:ty, $noun:literal, $examples:literal, $bare:literal, $show:expr;)*) => { $(
+    ($($type:ty, $noun:literal, $examples:literal, $bare:literal;)*) => { $(
         impl Value for $type {
             fn shape() -> Shape {
                 Shape::Quantity { noun: $noun, examples: $examples, bare: $bare }
@@ -530,36 +532,27 @@ macro_rules! quantity {
                     }
                 }
             }
-
-            fn show(&self) -> String {
-                let show: fn(&$type) -> String = $show;
-                show(self)
-            }
         }
     )* };
 }
 
-fn in_quotes<T: std::fmt::Display>(value: &T) -> String {
-    format!("\"{value}\"")
-}
-
 quantity! {
-    Tokens, "a whole number of tokens", "`900` or `32k`", true, |t| t.get().to_string();
-    Bytes, "an amount of memory", "`80GiB` or `141GB`", false, in_quotes;
-    Seconds, "a duration", "`400ms`, `30s` or `15m`", false, in_quotes;
-    Usd, "an amount of dollars", "`$50,000`", false, in_quotes;
-    UsdPerHour, "a price per time", "`$2.50/h` or `$12,000/month`", false, in_quotes;
-    UsdPerToken, "a price per token", "`$0.15/Mtok`", false, in_quotes;
-    UsdPerByte, "a price per byte", "`$0.09/GB`", false, in_quotes;
-    UsdPerCall, "a price per call", "`$0.005/call`", false, in_quotes;
-    UsdPerKwh, "a price of energy", "`$0.12/kWh`", false, in_quotes;
-    PerSecond, "a rate", "`40/s` or `600 rpm`", false, in_quotes;
-    TokensPerSecond, "a token rate", "`1.2M tok/s` or `200k tpm`", false, in_quotes;
-    BytesPerSecond, "a bandwidth", "`50GB/s`", false, in_quotes;
-    OpsPerSecond, "an arithmetic rate", "`989TFLOPS`", false, in_quotes;
-    Watts, "a power", "`700W`", false, in_quotes;
-    Fraction, "a share from 0 to 1", "`0.55` or `55%`", true, in_quotes;
-    Factor, "a multiplier", "`1.5` or `150%`", true, |f| f.get().to_string();
+    Tokens, "a whole number of tokens", "`900` or `32k`", true;
+    Bytes, "an amount of memory", "`80GiB` or `141GB`", false;
+    Seconds, "a duration", "`400ms`, `30s` or `15m`", false;
+    Usd, "an amount of dollars", "`$50,000`", false;
+    UsdPerHour, "a price per time", "`$2.50/h` or `$12,000/month`", false;
+    UsdPerToken, "a price per token", "`$0.15/Mtok`", false;
+    UsdPerByte, "a price per byte", "`$0.09/GB`", false;
+    UsdPerCall, "a price per call", "`$0.005/call`", false;
+    UsdPerKwh, "a price of energy", "`$0.12/kWh`", false;
+    PerSecond, "a rate", "`40/s` or `600 rpm`", false;
+    TokensPerSecond, "a token rate", "`1.2M tok/s` or `200k tpm`", false;
+    BytesPerSecond, "a bandwidth", "`50GB/s`", false;
+    OpsPerSecond, "an arithmetic rate", "`989TFLOPS`", false;
+    Watts, "a power", "`700W`", false;
+    Fraction, "a share from 0 to 1", "`0.55` or `55%`", true;
+    Factor, "a multiplier", "`1.5` or `150%`", true;
 }
 
 impl Value for bool {
@@ -572,10 +565,6 @@ impl Value for bool {
             Some(b) => Some(b),
             None => reader.wrong_type(node, "true or false", "true"),
         }
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
     }
 }
 
@@ -626,10 +615,6 @@ impl<const MIN: u64, const MAX: u64> Value for Whole<MIN, MAX> {
             }
         }
     }
-
-    fn show(&self) -> String {
-        self.0.to_string()
-    }
 }
 
 impl Value for String {
@@ -642,10 +627,6 @@ impl Value for String {
             Some(text) => Some(text.to_owned()),
             None => reader.wrong_type(node, "text", "\"…\""),
         }
-    }
-
-    fn show(&self) -> String {
-        format!("{self:?}")
     }
 }
 
@@ -693,11 +674,6 @@ impl<T: Value> Value for Vec<T> {
         }
         all
     }
-
-    fn show(&self) -> String {
-        let items: Vec<String> = self.iter().map(Value::show).collect();
-        format!("[{}]", items.join(", "))
-    }
 }
 
 impl Reader<'_> {
@@ -742,11 +718,6 @@ impl<T: Value> Value for BTreeMap<String, T> {
             }
         }
         all
-    }
-
-    fn show(&self) -> String {
-        let items: Vec<String> = self.iter().map(|(k, v)| format!("{k} = {}", v.show())).collect();
-        format!("{{ {} }}", items.join(", "))
     }
 }
 
@@ -802,10 +773,6 @@ macro_rules! table {
                 $( $check(&value, reader); )?
                 Some(value)
             }
-
-            fn show(&self) -> String {
-                String::new()
-            }
         }
     };
     (@field required $type:ty) => { $type };
@@ -836,11 +803,6 @@ macro_rules! choice {
 
         impl $name {
             const WORDS: &'static [&'static str] = &[$($word),*];
-
-            /// As it is written.
-            pub fn word(self) -> &'static str {
-                match self { $( Self::$variant => $word, )* }
-            }
         }
 
         impl $crate::read::Value for $name {
@@ -856,10 +818,6 @@ macro_rules! choice {
                     $( $word => Some(Self::$variant), )*
                     _ => None,
                 }
-            }
-
-            fn show(&self) -> String {
-                format!("\"{}\"", self.word())
             }
         }
     };

@@ -49,10 +49,6 @@ impl Value for Name {
         reader.report(diagnostic);
         None
     }
-
-    fn show(&self) -> String {
-        format!("{:?}", self.0)
-    }
 }
 
 macro_rules! reference {
@@ -82,10 +78,6 @@ macro_rules! reference {
                 }
                 dangling(reader, node, &text, $noun, &known);
                 None
-            }
-
-            fn show(&self) -> String {
-                format!("{:?}", self.0)
             }
         }
     )* };
@@ -151,10 +143,6 @@ macro_rules! catalogued {
                     }
                 }
             }
-
-            fn show(&self) -> String {
-                format!("{:?}", self.0)
-            }
         }
     )* };
 }
@@ -209,10 +197,6 @@ impl Value for Moment {
                 None
             }
         }
-    }
-
-    fn show(&self) -> String {
-        self.0.to_string()
     }
 }
 
@@ -272,10 +256,6 @@ impl Value for Day {
             }
         }
     }
-
-    fn show(&self) -> String {
-        self.0.to_string()
-    }
 }
 
 /// Hours ahead of UTC, as `UTC`, `+02:00` or `-05:00`.
@@ -310,16 +290,6 @@ impl Value for UtcOffset {
             reader.report(diagnostic);
         }
         minutes.map(|minutes| Self { minutes })
-    }
-
-    fn show(&self) -> String {
-        let (sign, minutes) =
-            if self.minutes < 0 { ('-', -self.minutes) } else { ('+', self.minutes) };
-        if self.minutes == 0 {
-            "\"UTC\"".to_owned()
-        } else {
-            format!("\"{sign}{:02}:{:02}\"", minutes / 60, minutes % 60)
-        }
     }
 }
 
@@ -389,10 +359,6 @@ impl Value for Count {
             }
         }
     }
-
-    fn show(&self) -> String {
-        self.0.to_string()
-    }
 }
 
 impl Unit for Count {
@@ -402,11 +368,10 @@ impl Unit for Count {
     }
 }
 
-/// A distribution as people write it, with the text it was written in.
+/// A distribution as people write it.
 #[derive(Clone, Debug)]
 pub struct Spread<U> {
     dist: Dist,
-    shown: String,
     unit: std::marker::PhantomData<U>,
 }
 
@@ -440,12 +405,7 @@ impl<U: Unit> Value for Spread<U> {
             let value = U::read(node, reader)?;
             reported(reader, node, Dist::constant(value.number()))?
         };
-        let shown = show_value(node.value);
-        Some(Self { dist, shown, unit: std::marker::PhantomData })
-    }
-
-    fn show(&self) -> String {
-        self.shown.clone()
+        Some(Self { dist, unit: std::marker::PhantomData })
     }
 }
 
@@ -642,10 +602,6 @@ impl Value for Plain {
             }
         }
     }
-
-    fn show(&self) -> String {
-        self.0.to_string()
-    }
 }
 
 /// A TOML value as it would be written on one line.
@@ -658,9 +614,9 @@ pub(crate) fn show_value(value: &DeValue<'_>) -> String {
         DeValue::Float(x) => x.to_string(),
         DeValue::Array(items) => {
             let shown: Vec<String> =
-                items.iter().take(4).map(|i| show_value(i.get_ref())).collect();
-            let more = if items.len() > 4 {
-                format!(", … {} more", items.len() - 4)
+                items.iter().take(24).map(|i| show_value(i.get_ref())).collect();
+            let more = if items.len() > 24 {
+                format!(", … {} more", items.len() - 24)
             } else {
                 String::new()
             };
@@ -671,6 +627,9 @@ pub(crate) fn show_value(value: &DeValue<'_>) -> String {
 }
 
 fn show_table(table: &DeTable<'_>) -> String {
+    if table.is_empty() {
+        return "{}".to_owned();
+    }
     let pairs: Vec<String> = table
         .iter()
         .map(|(k, v)| format!("{} = {}", k.get_ref(), show_value(v.get_ref())))
@@ -741,13 +700,6 @@ impl Value for Range {
         reader.report(diagnostic);
         None
     }
-
-    fn show(&self) -> String {
-        if self.low == self.high {
-            return self.likely.to_string();
-        }
-        format!("{{ low = {}, likely = {}, high = {} }}", self.low, self.likely, self.high)
-    }
 }
 
 fn range_spec() -> TableSpec {
@@ -794,13 +746,6 @@ impl Value for Effect {
                 bad_quantity(reader, node, &error, true);
                 None
             }
-        }
-    }
-
-    fn show(&self) -> String {
-        match self {
-            Self::Known(x) => x.to_string(),
-            Self::Unknown => "\"unknown\"".to_owned(),
         }
     }
 }
@@ -855,10 +800,6 @@ impl Value for ReplicaCount {
         let now = crate::read::Whole::read(node, reader)?;
         Some(Self(Replicas { now, plan: Span { fewest: 0, most: 100_000 } }))
     }
-
-    fn show(&self) -> String {
-        format!("{{ now = {}, plan = {} }}", self.0.now.get(), self.0.plan.show())
-    }
 }
 
 /// From the fewest to the most.
@@ -897,10 +838,6 @@ impl Value for Span {
             }
         }
     }
-
-    fn show(&self) -> String {
-        format!("[{}, {}]", self.fewest, self.most)
-    }
 }
 
 /// Twenty-four multipliers of a day, of mean one once normalised.
@@ -938,10 +875,5 @@ impl Value for Hours {
             .help("give 24 numbers from midnight on; only their proportions count");
         reader.report(diagnostic);
         None
-    }
-
-    fn show(&self) -> String {
-        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        format!("[{}]", numbers.join(", "))
     }
 }

@@ -162,7 +162,14 @@ impl Dist {
         if min > max {
             return Err(DistError::Limits { min, max });
         }
-        Ok(Self(Kind::Clamped { inner: Box::new(self), min, max }))
+        Ok(match self.0 {
+            // A clamp of a mixture is a mixture of clamps, whose means have a closed form.
+            Kind::Mixture { parts, weights } => {
+                let parts = parts.into_iter().map(|part| part.clamped(min, max));
+                Self(Kind::Mixture { parts: parts.collect::<Result<_, _>>()?, weights })
+            }
+            inner => Self(Kind::Clamped { inner: Box::new(Self(inner)), min, max }),
+        })
     }
 
     /// One draw: finite and not negative.
@@ -187,7 +194,7 @@ impl Dist {
         draw.min(f64::MAX)
     }
 
-    /// The mean, in closed form but for a clamped gamma, Weibull, mixture or exponential, whose
+    /// The mean, in closed form but for a clamped gamma, Weibull, exponential or uniform, whose
     /// quantile function is averaged over 4,096 equal shares.
     pub fn mean(&self) -> f64 {
         match &self.0 {

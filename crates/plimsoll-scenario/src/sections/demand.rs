@@ -262,10 +262,6 @@ impl Value for Profile {
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         crate::read::word(node, reader, crate::profiles::names()).map(Self)
     }
-
-    fn show(&self) -> String {
-        format!("{:?}", self.0)
-    }
 }
 
 table! {

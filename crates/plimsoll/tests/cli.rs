@@ -1,0 +1,357 @@
+//! The program as a shell sees it: exit code, stdout, stderr.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs the program in the repository's root, without colour.
+fn plimsoll(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(args)
+        .current_dir(repository())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+/// Exit code, stdout and stderr in one snapshot.
+fn shown(args: &[&str]) -> String {
+    let output = plimsoll(args);
+    let code = output.status.code().expect("an exit code");
+    format!(
+        "exit code: {code}\n--- stdout\n{}--- stderr\n{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    )
+}
+
+/// The one JSON document on stdout.
+fn json(args: &[&str]) -> (i32, Value) {
+    let output = plimsoll(args);
+    let stdout = text(&output.stdout);
+    let document =
+        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{args:?}: {e}\n{stdout}"));
+    assert!(output.stderr.is_empty(), "{args:?} talks beside its JSON: {}", text(&output.stderr));
+    (output.status.code().expect("an exit code"), document)
+}
+
+/// A directory of its own, gone when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("plimsoll-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a scratch directory");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).expect("writable");
+        path.display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn review_prints_the_demand_side_of_the_launch_table() {
+    insta::assert_snapshot!("review_launch_week", shown(&["review", "examples/launch-week.toml"]));
+    insta::assert_snapshot!("review_support_bot", shown(&["review", "examples/support-bot.toml"]));
+}
+
+/// The launch of the example is the one its text promises: about 100 requests a second become about 300, prompts
+/// double, the cache hit rate collapses.
+#[test]
+fn the_launch_example_is_what_it_says() {
+    let (code, review) = json(&["review", "examples/launch-week.toml", "--json"]);
+    assert_eq!(code, 0);
+    assert_eq!(review["schema"], "plimsoll/review/v1");
+    let row = |resource: &str| {
+        let rows = review["demand"]["rows"].as_array().expect("rows");
+        rows.iter()
+            .find(|r| r["class"].is_null() && r["resource"] == resource)
+            .expect("a row")
+            .clone()
+    };
+    let mean = |r: &Value, column: &str| r[column]["mean_per_s"].as_f64().expect("a number");
+    let requests = row("requests");
+    assert!((90.0..110.0).contains(&mean(&requests, "baseline")), "{requests}");
+    assert!((270.0..330.0).contains(&mean(&requests, "launch")), "{requests}");
+    let fresh = row("fresh_prompt_tokens");
+    // Three times the requests, twice the prompt, and far fewer hits: well over six times the work.
+    assert!(mean(&fresh, "launch") / mean(&fresh, "baseline") > 6.0, "{fresh}");
+    for r in [&requests, &fresh] {
+        let interval = &r["baseline"]["p95_interval"];
+        assert!(
+            interval["low"].as_f64() < interval["high"].as_f64() && interval["n"] == 8,
+            "{interval}"
+        );
+    }
+    let assumptions = review["assumptions"].as_array().expect("assumptions");
+    assert!(assumptions.iter().all(|a| a["source"].is_string() && a["provenance"].is_string()));
+}
+
+/// Every example runs, and says the same on one thread and on many.
+#[test]
+fn every_example_runs_and_threads_do_not_matter() {
+    let mut names: Vec<String> = std::fs::read_dir(repository().join("examples"))
+        .expect("examples")
+        .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".toml"))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 6);
+    for name in names {
+        let file = format!("examples/{name}");
+        let one = plimsoll(&["review", &file, "--json", "--threads", "1"]);
+        let many = plimsoll(&["review", &file, "--json", "--threads", "16"]);
+        assert_eq!(one.status.code(), Some(0), "{name}: {}", text(&one.stderr));
+        assert_eq!(one.stdout, many.stdout, "{name} depends on the number of threads");
+        for command in ["check", "explain"] {
+            assert_eq!(plimsoll(&[command, &file]).status.code(), Some(0), "{command} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_changes_the_draws_and_nothing_else() {
+    let (_, seven) = json(&["review", "examples/support-bot.toml", "--json"]);
+    let (_, again) = json(&["review", "examples/support-bot.toml", "--json", "--seed", "7"]);
+    let (_, eight) = json(&["review", "examples/support-bot.toml", "--json", "--seed", "8"]);
+    assert_eq!(seven, again);
+    assert_eq!(eight["seed"], 8);
+    assert_ne!(seven["demand"]["rows"], eight["demand"]["rows"]);
+    assert_eq!(seven["assumptions"], eight["assumptions"]);
+}
+
+#[test]
+fn mistakes_are_exit_code_two() {
+    let scratch = Scratch::new("mistakes");
+    let broken =
+        b"[[class]]\nname = \"chat\"\nprofile = \"chat\"\nrate = \"40\"\ncache_hitt = 0.5\n";
+    let file = scratch.file("chat.toml", broken);
+    let output = plimsoll(&["check", &file]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("did you mean `cache_hit`?") && stderr.contains("2 mistakes"),
+        "{stderr}"
+    );
+
+    for command in ["check", "review", "explain"] {
+        let (code, document) = json(&[command, &file, "--json"]);
+        assert_eq!(code, 2);
+        assert_eq!(document["schema"], "plimsoll/error/v1");
+        let first = &document["diagnostics"][0];
+        assert_eq!(first["code"], "bad-quantity");
+        assert_eq!((first["line"].as_u64(), first["column"].as_u64()), (Some(4), Some(8)));
+        assert_eq!(first["help"], "write `rate = \"40/s\"`");
+        assert!(first["file"].as_str().is_some_and(|f| f.ends_with("chat.toml")));
+    }
+}
+
+/// What cannot be a scenario gets one clear line, whatever it is.
+#[test]
+fn files_that_are_no_scenario() {
+    let scratch = Scratch::new("files");
+    let large = vec![b'#'; 100_000_000];
+    let rows: [(&str, &[u8], &str); 5] = [
+        ("empty.toml", b"", "the file says nothing"),
+        ("binary.toml", &[0xff, 0xfe, 0x00, 0x01], "is not UTF-8 text: byte 0 on line 1"),
+        ("latin1.toml", b"# ok\nname = \"caf\xe9\"\n", "is not UTF-8 text: byte 16 on line 2"),
+        ("nul.toml", b"name = \"\0\"\n", "this is not TOML"),
+        ("large.toml", &large, "holds 100000000 bytes; at most 16777216 are read"),
+    ];
+    for (name, bytes, expect) in rows {
+        let output = plimsoll(&["check", &scratch.file(name, bytes)]);
+        let stderr = text(&output.stderr).replace("\n  │ ", " ");
+        assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
+        assert!(stderr.contains(expect), "{name}: {stderr}");
+        assert!(stderr.len() < 5000, "{name} is echoed");
+    }
+    for missing in ["no/such/file.toml", "examples"] {
+        let output = plimsoll(&["check", missing]);
+        assert_eq!(output.status.code(), Some(2), "{missing}");
+    }
+}
+
+#[test]
+fn usage_mistakes_are_exit_code_two_as_well() {
+    for args in
+        [&["frobnicate"][..], &[][..], &["review"][..], &["review", "x", "--threads", "0"][..]]
+    {
+        let output = plimsoll(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    }
+    let (code, document) = json(&["review", "--json"]);
+    assert_eq!((code, document["diagnostics"][0]["code"].as_str()), (2, Some("usage")));
+}
+
+#[test]
+fn init_writes_what_the_other_commands_accept() {
+    let scratch = Scratch::new("init");
+    let directory = scratch.0.join("new").display().to_string();
+    let output = plimsoll(&["init", &directory]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let scenario = format!("{directory}/scenario.toml");
+    assert_eq!(plimsoll(&["check", &scenario]).status.code(), Some(0));
+    assert_eq!(plimsoll(&["review", &scenario]).status.code(), Some(0));
+
+    let log = std::fs::read_to_string(format!("{directory}/requests.csv")).expect("a log");
+    let mut lines = log.lines();
+    let columns: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let (mut rows, mut failed) = (0, 0);
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert_eq!(cells.len(), columns.len(), "{line}");
+        rows += 1;
+        if cells[12] == "timeout" {
+            failed += 1;
+            assert!(
+                cells[8..12].iter().all(|c| c.is_empty()),
+                "unknown is empty, never zero: {line}"
+            );
+        }
+    }
+    assert!((200..400).contains(&rows) && failed > 0, "{rows} rows, {failed} failed");
+
+    // It does not overwrite, unless told to.
+    let again = plimsoll(&["init", &directory]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("--force"));
+    assert_eq!(plimsoll(&["init", &directory, "--force"]).status.code(), Some(0));
+    let left: Vec<_> = std::fs::read_dir(&directory).expect("readable").collect();
+    assert_eq!(left.len(), 2, "a temporary file was left");
+}
+
+#[test]
+fn the_catalogue_is_shown_with_source_and_date() {
+    for topic in ["models", "accelerators", "engines", "prices", "profiles"] {
+        let output = plimsoll(&["catalog", topic]);
+        assert_eq!(output.status.code(), Some(0), "{topic}");
+        assert!(text(&output.stdout).lines().count() > 8, "{topic}");
+        let (_, document) = json(&["catalog", topic, "--json"]);
+        assert_eq!(document["schema"], "plimsoll/catalog/v1");
+        let entries = document[topic].as_array().expect("entries");
+        for entry in entries {
+            assert!(entry["source"].as_str().is_some_and(|s| !s.is_empty()), "{entry}");
+            assert!(entry["as_of"].as_str().is_some_and(|s| s.len() == 10), "{entry}");
+        }
+    }
+    insta::assert_snapshot!(
+        "catalog_model",
+        shown(&["catalog", "models", "meta-llama/Llama-3.1-8B-Instruct"])
+    );
+    insta::assert_snapshot!("catalog_accelerator", shown(&["catalog", "accelerators", "h100"]));
+    insta::assert_snapshot!("catalog_engine", shown(&["catalog", "engines", "vllm@0.24"]));
+    insta::assert_snapshot!("catalog_profile", shown(&["catalog", "profiles", "rag"]));
+    insta::assert_snapshot!("catalog_unknown", shown(&["catalog", "models", "lama-3-8b"]));
+}
+
+#[test]
+fn a_config_json_is_shown_as_a_model() {
+    let scratch = Scratch::new("hf");
+    let config = br#"{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,
+        "num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"max_position_embeddings":131072}"#;
+    let file = scratch.file("mine.json", config);
+    let (code, document) = json(&["catalog", "models", "--hf-config", &file, "--json"]);
+    assert_eq!(code, 0);
+    assert_eq!(document["models"][0]["parameters"].as_u64(), Some(8_030_261_248));
+    let broken = scratch.file("broken.json", br#"{"model_type":"llama","hidden_size":4096}"#);
+    let (code, document) = json(&["catalog", "models", "--hf-config", &broken, "--json"]);
+    assert_eq!(code, 2);
+    let message = document["diagnostics"][0]["message"].as_str().expect("a message");
+    assert_eq!(
+        message,
+        "`vocab_size` is missing, and a `llama` model needs it for the embedding and the output head"
+    );
+}
+
+/// A pool may bring its own config.json, found beside the scenario; a catalogue may override the built-in one.
+#[test]
+fn pools_and_catalogues_of_ones_own() {
+    let scratch = Scratch::new("own");
+    scratch.file("config.json", br#"{"model_type":"llama"}"#);
+    let scenario = b"[[class]]\nname = \"c\"\nprofile = \"chat\"\nrate = \"1/s\"\n[[pool]]\nname = \"p\"\nhf_config = \"config.json\"\naccelerator = \"house-chip\"\n";
+    let file = scratch.file("scenario.toml", scenario);
+    let stderr = |args: &[&str]| text(&plimsoll(args).stderr);
+    assert!(stderr(&["check", &file]).contains("no accelerator is called `house-chip`"));
+    let catalog = scratch.file(
+        "mine.toml",
+        b"[[accelerator]]\nname = \"house-chip\"\nvendor = \"us\"\nmemory = \"96GiB\"\nbandwidth = \"4TB/s\"\nsource = \"lab\"\nas_of = 2026-11-01\n",
+    );
+    let shown = stderr(&["check", &file, "--catalog", &catalog]);
+    assert!(shown.contains("`hidden_size` or `n_embd` is missing"), "{shown}");
+    let (code, document) =
+        json(&["catalog", "accelerators", "house-chip", "--catalog", &catalog, "--json"]);
+    assert_eq!((code, document["accelerators"][0]["source"].as_str()), (0, Some("lab")));
+}
+
+#[test]
+fn explain_names_the_origin_of_every_value() {
+    insta::assert_snapshot!(
+        "explain_support_bot",
+        shown(&["explain", "examples/support-bot.toml"])
+    );
+    let (_, document) = json(&["explain", "examples/launch-week.toml", "--json"]);
+    let values = document["values"].as_array().expect("values");
+    assert!(values.len() > 100);
+    assert!(values.iter().all(|v| v["origin"]["kind"].is_string()));
+}
+
+#[test]
+fn schema_completions_and_man_pages() {
+    let (_, schema) = json(&["schema"]);
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = text(&plimsoll(&["completions", shell]).stdout);
+        assert!(script.contains("plimsoll") && script.contains("review"), "{shell}");
+    }
+    let scratch = Scratch::new("man");
+    let output = plimsoll(&["man", &scratch.0.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0));
+    let page = std::fs::read_to_string(scratch.0.join("plimsoll-review.1")).expect("a page");
+    assert!(page.contains(".TH") && page.contains("seed"), "{page}");
+}
+
+#[test]
+fn the_version_names_the_commit() {
+    let version = text(&plimsoll(&["--version"]).stdout);
+    assert!(
+        version.starts_with("plimsoll 0.1.0 (") && version.trim_end().ends_with(')'),
+        "{version}"
+    );
+    assert!(text(&plimsoll(&["--help"]).stdout).contains("review"));
+}
+
+/// `plimsoll … | head` is no failure.
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
