@@ -1,3 +1,132 @@
-//! Chores of the repository; `cargo xtask ci` will run what CI runs.
+//! Chores of the repository. `cargo xtask ci` is all of CI, runnable at a desk.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
-fn main() {}
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let chore = arguments.next().unwrap_or_default();
+    let rest: Vec<String> = arguments.collect();
+    let done = match chore.as_str() {
+        "ci" => ci(),
+        "docs" => docs(rest.iter().any(|a| a == "--check")),
+        "tidy" => tidy::tidy(&root()),
+        _ => Err("usage: cargo xtask ci | docs [--check] | tidy".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Everything that must hold before a change lands, cheap things first.
+fn ci() -> Result<(), String> {
+    let mut missing = Vec::new();
+    if has("fmt") {
+        step("format", &["fmt", "--all", "--check"])?;
+    } else {
+        missing.push("rustfmt");
+    }
+    if has("clippy") {
+        step(
+            "lints",
+            &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+        )?;
+    } else {
+        missing.push("clippy");
+    }
+    println!("== tidy");
+    tidy::tidy(&root())?;
+    println!("== generated references");
+    docs(true)?;
+    // The README's own command, so that what it promises is what is tested.
+    step("tests", &["test", "--workspace", "--locked"])?;
+    if has("nextest") {
+        // Once more, each test in a process of its own: none may lean on another.
+        step("tests apart", &["nextest", "run", "--workspace", "--locked"])?;
+    } else {
+        missing.push("cargo-nextest");
+    }
+    step_with(
+        "documentation",
+        &["doc", "--workspace", "--no-deps", "--locked"],
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    )?;
+    if has("deny") {
+        step("licences and advisories", &["deny", "check"])?;
+    } else {
+        missing.push("cargo-deny");
+    }
+    if missing.is_empty() {
+        println!("== all of it passed");
+    } else {
+        println!("== passed, without what is not installed: {}", missing.join(", "));
+    }
+    Ok(())
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Whether `cargo NAME` is there.
+fn has(name: &str) -> bool {
+    cargo().args([name, "--version"]).output().is_ok_and(|o| o.status.success())
+}
+
+fn step(title: &str, arguments: &[&str]) -> Result<(), String> {
+    step_with(title, arguments, &[])
+}
+
+fn step_with(title: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    println!("== {title}: cargo {}", arguments.join(" "));
+    let status = cargo().args(arguments).envs(environment.iter().copied()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{title} failed ({status})")),
+        Err(error) => Err(format!("{title} could not be run: {error}")),
+    }
+}
+
+/// Writes the generated references, or reports the stale ones.
+fn docs(check: bool) -> Result<(), String> {
+    let references = [
+        ("docs/reference/scenario.md", plimsoll_scenario::scenario_reference()),
+        ("docs/reference/cli.md", plimsoll::cli_reference()),
+        (
+            "docs/reference/scenario.schema.json",
+            format!("{:#}\n", plimsoll_scenario::json_schema()),
+        ),
+    ];
+    let mut stale = Vec::new();
+    for (name, text) in references {
+        let path = root().join(name);
+        if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            continue;
+        }
+        if check {
+            stale.push(name);
+        } else {
+            std::fs::write(&path, text).map_err(|e| format!("{name}: {e}"))?;
+            println!("wrote {name}");
+        }
+    }
+    if stale.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("stale: {}; run `cargo xtask docs`", stale.join(", ")))
+    }
+}

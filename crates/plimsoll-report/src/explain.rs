@@ -39,6 +39,7 @@ fn origin(origin: &Origin) -> String {
         Origin::File { file, line } => format!("{file}:{line}"),
         Origin::Default { why } => format!("default: {why}"),
         Origin::Profile { name, as_of } => format!("profile `{name}` of {as_of}"),
+        Origin::Catalog { entry, as_of } => format!("catalogue: {entry}, {as_of}"),
         Origin::Absent { meaning } => format!("not given: {meaning}"),
     }
 }
@@ -56,6 +57,9 @@ pub fn explain_json(file: &str, entries: &[Entry]) -> Value {
                 Origin::Default { why } => json!({ "kind": "default", "why": why }),
                 Origin::Profile { name, as_of } => {
                     json!({ "kind": "profile", "name": name, "date": as_of })
+                }
+                Origin::Catalog { entry, as_of } => {
+                    json!({ "kind": "catalog", "entry": entry, "date": as_of })
                 }
                 Origin::Absent { meaning } => json!({ "kind": "absent", "meaning": meaning }),
             };

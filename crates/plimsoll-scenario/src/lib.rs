@@ -23,6 +23,7 @@ mod diagnostic;
 mod profiles;
 mod read;
 mod reference;
+mod resolve;
 mod schema;
 pub mod sections;
 mod source;
@@ -148,13 +149,17 @@ pub fn parse(source: &Source, catalog: &Arc<Catalog>) -> Result<Loaded, Vec<Diag
         reader.report(diagnostic);
     }
     match scenario {
-        Some(scenario) if reader.diagnostics.is_empty() => Ok(Loaded {
-            scenario,
-            entries: reader.entries,
-            catalog: Arc::clone(catalog),
-            architectures: BTreeMap::new(),
-            source: source.clone(),
-        }),
+        Some(scenario) if reader.diagnostics.is_empty() => {
+            let mut entries = reader.entries;
+            resolve::resolve(&scenario, catalog, &mut entries);
+            Ok(Loaded {
+                scenario,
+                entries,
+                catalog: Arc::clone(catalog),
+                architectures: BTreeMap::new(),
+                source: source.clone(),
+            })
+        }
         _ => Err(sorted(reader.diagnostics)),
     }
 }

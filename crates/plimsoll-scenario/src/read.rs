@@ -101,6 +101,13 @@ pub enum Origin {
         /// Its date.
         as_of: &'static str,
     },
+    /// Looked up in the catalogue, because the file is silent.
+    Catalog {
+        /// The entry.
+        entry: String,
+        /// The day its source speaks for.
+        as_of: String,
+    },
     /// Not known, and nothing stands in for it.
     Absent {
         /// What follows from that.

@@ -34,7 +34,7 @@ fn object(spec: &TableSpec, definitions: &mut Map<String, Json>) -> Map<String, 
                     .push_str(&format!(" Default: {}, because {why}.", toml.replace('\'', "\"")));
             }
             Presence::Optional { absent } => {
-                description.push_str(&format!(" Without it: {absent}."))
+                description.push_str(&format!(" Without it: {absent}."));
             }
         }
         if let Json::Object(map) = &mut schema {

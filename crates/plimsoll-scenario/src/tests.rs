@@ -81,14 +81,17 @@ fn skeleton(table: &str, extra: &str) -> String {
     out
 }
 
+/// Is handed a key's path, its shape, and how to write a scenario that sets it.
+type Visit<'a> = dyn FnMut(&str, &Shape, &dyn Fn(&str) -> String) + 'a;
+
 /// Every key of every table, with the text of a scenario that sets it to `value`.
-fn each_leaf(visit: &mut dyn FnMut(&str, &Shape, &dyn Fn(&str) -> String)) {
+fn each_leaf(visit: &mut Visit<'_>) {
     fn walk(
         spec: &TableSpec,
         path: &str,
         depth: usize,
         wrap: &dyn Fn(&str) -> String,
-        visit: &mut dyn FnMut(&str, &Shape, &dyn Fn(&str) -> String),
+        visit: &mut Visit<'_>,
     ) {
         let required: Vec<String> = spec
             .keys
@@ -119,7 +122,7 @@ fn each_leaf(visit: &mut dyn FnMut(&str, &Shape, &dyn Fn(&str) -> String)) {
         path: &str,
         depth: usize,
         set: &dyn Fn(&str) -> String,
-        visit: &mut dyn FnMut(&str, &Shape, &dyn Fn(&str) -> String),
+        visit: &mut Visit<'_>,
     ) {
         match shape {
             Shape::Table(spec) => walk(&spec(), path, depth + 1, set, visit),
@@ -293,6 +296,7 @@ fn everything_has_an_origin() {
                 Origin::File { line, .. } => assert!((1..=4).contains(line), "{entry:?}"),
                 Origin::Default { why } => assert!(why.len() > 5, "{entry:?}"),
                 Origin::Profile { name, .. } => assert_eq!(*name, profile.name),
+                Origin::Catalog { as_of, .. } => assert_eq!(as_of.len(), 10),
                 Origin::Absent { meaning } => {
                     assert!(entry.value.is_empty() && !meaning.is_empty())
                 }
@@ -318,6 +322,21 @@ fn origins_are_in_order() {
     assert!(matches!(of("class.c.priority").origin, Origin::Default { .. }));
     assert!(matches!(of("class.c.deadline").origin, Origin::Absent { .. }));
     assert!(matches!(of("study.window").origin, Origin::Default { .. }));
+
+    let pool = "[[pool]]\nname = \"p\"\nmodel = \"llama-3.1-8b\"\naccelerator = \"h100\"\nengine = \"vllm@0.24\"\n";
+    let loaded = parse(&Source::new("x.toml", format!("{text}{pool}")), builtin()).unwrap();
+    let of = |path: &str| {
+        loaded.entries.iter().find(|e| e.path == path).unwrap_or_else(|| panic!("{path}"))
+    };
+    let seqs = of("pool.p.max_num_seqs");
+    assert_eq!(seqs.value, "1024");
+    let engine = Origin::Catalog {
+        entry: "engine `vllm` from 0.21 on".to_owned(),
+        as_of: "2026-05-14".to_owned(),
+    };
+    assert_eq!(seqs.origin, engine);
+    assert_eq!(of("pool.p.memory_utilization").value, "0.92");
+    assert_eq!(of("pool.p.max_model_len").value, "131072");
 }
 
 // ----- the schema

@@ -357,7 +357,7 @@ mod tests {
             demand.rows.iter().find(|r| r.class.is_none() && r.resource == resource).unwrap()
         };
         let close = |got: f64, expect: f64| {
-            assert!((got / expect - 1.0).abs() < 0.012, "{got} for {expect}")
+            assert!((got / expect - 1.0).abs() < 0.012, "{got} for {expect}");
         };
         close(row(Resource::Requests).baseline.mean_per_s, 100.0);
         close(row(Resource::Requests).baseline.p95_per_s, 105.2);

@@ -223,7 +223,7 @@ proptest! {
         survives(&Bytes::new(n), |b| b.get() as f64);
         survives(&Seconds::new(x).unwrap(), |s| s.get());
         survives(&PerSecond::new(x / 10.0).unwrap(), |r| r.get());
-        survives(&Usd::micros(n as i64), |u| u.get_micros() as f64);
+        survives(&Usd::micros(n.cast_signed()), |u| u.get_micros() as f64);
         survives(&Fraction::new(x / 3e9).unwrap(), |f| f.get());
         survives(&Factor::new(x / 10.0).unwrap(), |f| f.get());
     }

@@ -136,6 +136,9 @@ fn assumption(entry: &plimsoll_scenario::Entry) -> Option<Assumption> {
         Origin::Profile { name, as_of } => {
             (Provenance::Modeled, format!("profile `{name}`"), Some((*as_of).to_owned()))
         }
+        Origin::Catalog { entry, as_of } => {
+            (Provenance::Modeled, format!("catalogue: {entry}"), Some(as_of.clone()))
+        }
         Origin::Absent { .. } => return None,
     };
     let (name, value) = (entry.path.clone(), Some(entry.value.clone()));

@@ -190,11 +190,16 @@ pub(super) fn tower(
         "kimi_k25" => {
             let width = need("vt_hidden_size")?;
             let kernel = vision.words("merge_kernel_size")?.unwrap_or_default();
-            let merge: u64 = kernel
-                .iter()
-                .filter_map(|side| side.parse::<u64>().ok())
-                .filter(|n| *n <= 64)
-                .product();
+            let side =
+                |i: usize| kernel.get(i).and_then(|n| n.parse::<u64>().ok()).filter(|n| *n <= 64);
+            let (Some(rows), Some(columns)) = (side(0), side(1)) else {
+                return Err(HfError::WrongType {
+                    field: "merge_kernel_size".to_owned(),
+                    expected: "two numbers up to 64",
+                    found: kernel.join(", "),
+                });
+            };
+            let merge = rows * columns;
             let merged = width * merge;
             linear(builder, "patch", width, 3 * need("patch_size")?.pow(2), true);
             linear(

@@ -165,7 +165,7 @@ fn class_makes_sense(class: &Class, reader: &mut Reader<'_>) {
             .at_key(
                 "variants",
                 "contradiction",
-                format!("the variants take {:.4} of the class, more than all of it", share),
+                format!("the variants take {share:.4} of the class, more than all of it"),
             )
             .label(format!("shares add up to {share:.4}"))
             .help(
