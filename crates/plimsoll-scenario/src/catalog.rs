@@ -81,7 +81,7 @@ pub fn load_catalog(path: &Path) -> Result<Catalog, Vec<Diagnostic>> {
 pub fn parse_catalog(source: &Source) -> Result<Catalog, Vec<Diagnostic>> {
     let document = crate::parse_toml(source)?;
     let empty = Catalog::empty();
-    let mut reader = Reader::new(source.clone(), &empty);
+    let mut reader = Reader::without_origins(source.clone(), &empty);
     let value = DeValue::Table(document);
     let node = Node { value: &value, span: 0..source.text().len(), key: "catalogue".to_owned() };
     let file = CatalogFile::read(&node, &mut reader);

@@ -158,6 +158,8 @@ pub(crate) struct Reader<'a> {
     path: Vec<String>,
     /// Set while a default or a profile is read, which no one can point at.
     standing: Option<Origin>,
+    /// Whether origins are kept: nobody explains a catalogue, and keeping them would double its cost.
+    explains: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -171,7 +173,13 @@ impl<'a> Reader<'a> {
             spans: BTreeMap::new(),
             path: Vec::new(),
             standing: None,
+            explains: true,
         }
+    }
+
+    /// One that reports mistakes but keeps no origins.
+    pub(crate) fn without_origins(source: Source, catalog: &'a Catalog) -> Self {
+        Self { explains: false, ..Self::new(source, catalog) }
     }
 
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
@@ -255,7 +263,7 @@ impl<'a> Reader<'a> {
             Shape::List(inner) => matches!(**inner, Shape::Table(_)),
             _ => false,
         };
-        if !is_table {
+        if !is_table && self.explains {
             self.entries.truncate(before);
             self.entries.push(Entry {
                 path: self.path.join("."),
@@ -342,9 +350,11 @@ impl<'a> Reader<'a> {
         match self.written(table, key) {
             Some(value) => value.map(Some),
             None => {
-                let path = self.within(key, |reader| reader.path.join("."));
-                let origin = Origin::Absent { meaning: absent };
-                self.entries.push(Entry { path, value: String::new(), origin });
+                if self.explains {
+                    let path = self.within(key, |reader| reader.path.join("."));
+                    let origin = Origin::Absent { meaning: absent };
+                    self.entries.push(Entry { path, value: String::new(), origin });
+                }
                 Some(None)
             }
         }
