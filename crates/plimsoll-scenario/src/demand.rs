@@ -1,11 +1,14 @@
 //! From what the file says to the demand that a study takes.
 
+use std::ops::Range;
+
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_stats::{Burst, Process, Spacing};
 use plimsoll_workload::{Call, Class, Hour, Lengths, Shift, Step, Task, Variant};
 
+use crate::diagnostic::Diagnostic;
 use crate::sections::{self, Scenario};
 
 /// Demand over the hours of a horizon.
@@ -34,85 +37,115 @@ fn zone(minutes: i32) -> TimeZone {
     jiff::tz::Offset::from_seconds(minutes * 60).map_or(TimeZone::UTC, TimeZone::fixed)
 }
 
-/// The demand of a scenario, `today` standing for today.
-pub fn lower_demand(scenario: &Scenario, today: Date) -> Demand {
+/// The demand of a scenario, `today` standing for today; or why it cannot be.
+pub fn lower_demand(scenario: &Scenario, today: Date) -> Result<Demand, Diagnostic> {
     let study = &scenario.study;
     let minutes = study.utc_offset.minutes();
     let start = match study.start {
         Some(start) => start.timestamp(),
+        // Days are read within centuries of today, so tomorrow exists.
         None => today
             .tomorrow()
-            .ok()
-            .and_then(|day| day.to_zoned(zone(minutes)).ok())
-            .map_or(Timestamp::UNIX_EPOCH, |z| z.timestamp()),
+            .and_then(|day| day.to_zoned(zone(minutes)))
+            .map_err(|e| Diagnostic::about("bad-date", "as_of", format!("has no tomorrow: {e}")))?
+            .timestamp(),
     };
     let hours = (study.horizon.get() / 3600.0).ceil().max(1.0) as usize;
-    let level = study.demand_quantile.get();
     let mut notes = Vec::new();
-    for event in &scenario.event {
-        if !(0..hours).any(|h| active(event, start, h)) {
-            let name = event.name.as_str();
-            notes.push(format!("event `{name}` lies outside the horizon and changes nothing"));
-        }
-    }
-    let mut retried = Vec::new();
-    let classes = scenario
-        .class
-        .iter()
-        .filter_map(|class| {
-            let Some(rate) = class.rate else {
-                notes.push(format!("class `{}` has no rate of its own: this version reads no ledger, so it is left out", class.name.as_str()));
-                return None;
-            };
-            if class.retries.is_some() {
-                retried.push(class.name.as_str());
-            }
-            let hours = (0..hours)
-                .map(|index| Hour {
-                    rate: rate.get() * time_of_week(class, start, minutes, index),
-                    shift: shift_of(scenario, class, start, index, level),
-                })
-                .collect();
-            Some(Class { name: class.name.as_str().to_owned(), process: process(class), task: task(class), hours })
-        })
-        .collect();
-    if !retried.is_empty() {
+    if let Some(ledger) = &study.ledger {
         notes.push(format!(
-            "demand counts first attempts; the retries of {} come on top",
-            retried.join(", ")
+            "this version reads no ledger: `{ledger}` is left aside, and typed rates are used"
         ));
     }
-    Demand { classes, start, notes, utc_offset_minutes: minutes }
+    let level = study.demand_quantile.get();
+    let events: Vec<Active<'_>> =
+        scenario.event.iter().map(|e| Active::of(e, start, hours, level)).collect();
+    for event in events.iter().filter(|e| e.hours.is_empty()) {
+        notes.push(format!("event `{}` lies outside the horizon and changes nothing", event.name));
+    }
+    let mut retried = Vec::new();
+    let mut classes = Vec::with_capacity(scenario.class.len());
+    for class in &scenario.class {
+        let name = class.name.as_str();
+        let Some(rate) = class.rate else {
+            notes.push(format!("class `{name}` has no rate of its own and is left out"));
+            continue;
+        };
+        if class.retries.is_some() {
+            retried.push(name);
+        }
+        let mut shifts = vec![Shift::NONE; hours];
+        for event in events.iter().filter(|e| e.concerns(name)) {
+            shifts[event.hours.clone()]
+                .iter_mut()
+                .for_each(|shift| *shift = shift.and(event.shift));
+        }
+        let hours: Vec<Hour> = shifts
+            .into_iter()
+            .enumerate()
+            .map(|(i, shift)| Hour {
+                rate: rate.get() * time_of_week(class, start, minutes, i),
+                shift,
+            })
+            .collect();
+        let extreme = |hour: &&Hour| {
+            let shift = hour.shift;
+            hour.rate * shift.rate > RATE_MAX
+                || shift.prompt.max(shift.output).max(shift.rate) > SHIFT_MAX
+        };
+        if let Some(hour) = hours.iter().find(extreme) {
+            let message = format!(
+                "its events multiply class `{name}` to {:.3e} tasks/s, prompts by {:.3e} and outputs by {:.3e}",
+                hour.rate * hour.shift.rate,
+                hour.shift.prompt,
+                hour.shift.output
+            );
+            return Err(Diagnostic::about("out-of-range", "the scenario", message)
+                .help("lower the multipliers of its events: together at most 10^6, to at most 10^9 tasks/s"));
+        }
+        let (process, task) = (process(class), task(class, scenario));
+        classes.push(Class { name: name.to_owned(), process, task, hours });
+    }
+    if !retried.is_empty() {
+        let names = retried.join(", ");
+        notes.push(format!("demand counts first attempts; the retries of {names} come on top"));
+    }
+    Ok(Demand { classes, start, notes, utc_offset_minutes: minutes })
 }
 
-fn active(event: &sections::Event, start: Timestamp, hour: usize) -> bool {
-    let begin = hour as f64 * 3600.0;
-    let from = event.from.seconds_after(start);
-    let to = event.to.map_or(f64::INFINITY, |to| to.seconds_after(start));
-    from < begin + 3600.0 && to > begin
+/// Beyond these nothing is a plan any more, and sums would lose their digits.
+const RATE_MAX: f64 = 1e9;
+const SHIFT_MAX: f64 = 1e6;
+
+/// An event over the hours it touches, at the quantile planned for. A hit rate goes wrong downwards.
+struct Active<'a> {
+    name: &'a str,
+    classes: Vec<&'a str>,
+    hours: Range<usize>,
+    shift: Shift,
 }
 
-/// What the events of an hour do to a class, each at the quantile planned for. All at once: events are taken to
-/// go wrong together, which errs to the safe side. A hit rate goes wrong downwards.
-fn shift_of(
-    scenario: &Scenario,
-    class: &sections::Class,
-    start: Timestamp,
-    hour: usize,
-    level: f64,
-) -> Shift {
-    let concerns = |event: &&sections::Event| {
-        (event.class.is_empty() || event.class.iter().any(|c| c.as_str() == class.name.as_str()))
-            && active(event, start, hour)
-    };
-    scenario.event.iter().filter(concerns).fold(Shift::NONE, |shift, event| {
-        shift.and(Shift {
-            rate: event.rate.quantile(level),
-            prompt: event.prompt.quantile(level),
-            output: event.output.quantile(level),
-            cache_hit: event.cache_hit.quantile(1.0 - level),
-        })
-    })
+impl<'a> Active<'a> {
+    fn of(event: &'a sections::Event, start: Timestamp, hours: usize, level: f64) -> Self {
+        let hour = |seconds: f64| (seconds / 3600.0).clamp(0.0, hours as f64);
+        let first = hour(event.from.seconds_after(start)).floor() as usize;
+        let last = event.to.map_or(hours, |to| hour(to.seconds_after(start)).ceil() as usize);
+        Self {
+            name: event.name.as_str(),
+            classes: event.class.iter().map(|c| c.as_str()).collect(),
+            hours: first..last.max(first),
+            shift: Shift {
+                rate: event.rate.quantile(level),
+                prompt: event.prompt.quantile(level),
+                output: event.output.quantile(level),
+                cache_hit: event.cache_hit.quantile(1.0 - level),
+            },
+        }
+    }
+
+    fn concerns(&self, class: &str) -> bool {
+        self.classes.is_empty() || self.classes.contains(&class)
+    }
 }
 
 /// The rate of an hour against the week's average.
@@ -133,61 +166,61 @@ fn time_of_week(class: &sections::Class, start: Timestamp, minutes: i32, hour: u
 
 fn process(class: &sections::Class) -> Process {
     let cv = class.cv.map_or(1.0, crate::Plain::get);
-    let spacing = match class.arrivals {
-        sections::Spacing::Poisson => Spacing::Poisson,
-        sections::Spacing::Gamma => Spacing::Gamma { cv },
-        sections::Spacing::Weibull => Spacing::Weibull { cv },
-        sections::Spacing::Dumps => {
-            return Process::Dumps { every: class.every.map_or(900.0, |every| every.get()) };
+    let spacing = match (class.arrivals, class.every) {
+        (sections::Spacing::Poisson, _) => Spacing::Poisson,
+        (sections::Spacing::Gamma, _) => Spacing::Gamma { cv },
+        (sections::Spacing::Weibull, _) => Spacing::Weibull { cv },
+        (sections::Spacing::Dumps, every) => {
+            let every = every.expect("the class's check asks dumps for `every`");
+            return Process::Dumps { every: every.get() };
         }
     };
-    // The check of the table has tried the same numbers.
-    let burst = class
-        .burst
-        .as_ref()
-        .and_then(|b| Burst::new(b.times.get(), b.lasts.get(), b.every.get()).ok());
+    let burst = class.burst.as_ref().map(|b| {
+        Burst::new(b.times.get(), b.lasts.get(), b.every.get())
+            .expect("the burst's check has tried it")
+    });
     Process::Flow { spacing, burst }
 }
 
-fn task(class: &sections::Class) -> Task {
-    let own = own_lengths(class);
-    let call = |lengths: Lengths, hit: f64| {
-        let variants = class.variants.iter().map(|v| Variant {
-            share: v.share.get(),
-            prompt: v.prompt.get(),
-            output: v.output.get(),
-        });
-        Call::new(lengths, hit).samples(class.samples.get_u32()).variants(variants.collect())
-    };
+fn task(class: &sections::Class, scenario: &Scenario) -> Task {
+    let variants = class.variants.iter().map(|v| Variant {
+        share: v.share.get(),
+        prompt: v.prompt.get(),
+        output: v.output.get(),
+    });
+    plain_task(class, scenario).variants(variants.collect())
+}
+
+fn plain_task(class: &sections::Class, scenario: &Scenario) -> Task {
+    let call =
+        |lengths: Lengths, hit: f64| Call::new(lengths, hit).samples(class.samples.get_u32());
+    let own = || own_lengths(class).expect("the class's check asks for lengths");
     let class_hit = class.cache_hit.get();
     if !class.stages.is_empty() {
-        let steps = class.stages.iter().filter_map(|stage| {
-            if let Some(latency) = &stage.latency {
-                return Some(Step::Wait(latency.dist().clone()));
-            }
-            if stage.tool.is_some() {
-                return None;
+        let steps = class.stages.iter().map(|stage| {
+            let share = stage.share.get();
+            let latency = stage.latency.as_ref().or_else(|| {
+                let tool = stage.tool.as_ref()?;
+                scenario.tool.iter().find(|t| t.name.as_str() == tool.as_str()).map(|t| &t.latency)
+            });
+            if let Some(latency) = latency {
+                return Step::Wait(latency.dist().clone(), share);
             }
             let lengths = match (&stage.prompt, &stage.output) {
                 (Some(prompt), Some(output)) => {
                     Lengths::independent(prompt.dist().clone(), output.dist().clone())
                 }
-                _ => own.clone()?,
+                _ => own(),
             };
             let hit = stage.cache_hit.map_or(class_hit, |h| h.get());
-            Some(Step::Call(call(lengths, hit).sometimes(stage.share.get())))
+            Step::Call(call(lengths, hit).sometimes(share))
         });
         return Task::steps(steps.collect());
     }
-    let Some(lengths) = own else { return Task::steps(Vec::new()) };
-    let call = call(lengths, class_hit);
+    let call = call(own(), class_hit);
     if let Some(agent) = &class.agent {
-        return Task::agent(
-            call,
-            agent.calls.dist().clone(),
-            agent.growth.dist().clone(),
-            agent.gap.dist().clone(),
-        );
+        let (calls, growth, gap) = (&agent.calls, &agent.growth, &agent.gap);
+        return Task::agent(call, calls.dist().clone(), growth.dist().clone(), gap.dist().clone());
     }
     if let Some(sessions) = &class.sessions {
         return Task::session(call, sessions.turns.dist().clone(), sessions.think.dist().clone());
@@ -199,7 +232,9 @@ fn own_lengths(class: &sections::Class) -> Option<Lengths> {
     if !class.pairs.is_empty() {
         let pairs = class.pairs.iter().map(|p| (p.prompt, p.output)).collect();
         let weights = class.pairs.iter().map(|p| p.weight.get()).collect();
-        return Lengths::pairs(pairs, weights).ok();
+        return Some(
+            Lengths::pairs(pairs, weights).expect("the class's check has looked at the weights"),
+        );
     }
     let (prompt, output) = (class.prompt.as_ref()?, class.output.as_ref()?);
     Some(Lengths::independent(prompt.dist().clone(), output.dist().clone()))

@@ -49,7 +49,7 @@ pub use source::Source;
 pub use values::{
     AcceleratorName, ClassName, Count, Day, Effect, EngineName, Hours, InstanceName, ModelName,
     Moment, Name, Plain, PoolName, Range, RegionName, ReplicaCount, Replicas, Span, Spread,
-    TargetName, ToolName, UtcOffset,
+    TargetName, ToolName, UtcOffset, in_reach,
 };
 
 use read::{Names, Node, Reader, Value};

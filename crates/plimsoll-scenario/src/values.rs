@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use plimsoll_fleet::nearest;
-use plimsoll_stats::{Dist, DistError, normal_quantile};
+use plimsoll_stats::{Dist, DistError, three_point_quantile};
 use plimsoll_units::{Factor, Seconds, Tokens};
 use toml::de::{DeTable, DeValue};
 use toml::value::{Datetime, Offset};
@@ -187,17 +188,24 @@ impl Value for Moment {
             return reader.wrong_type(node, "a date and time", "2026-11-17T09:00:00Z");
         };
         match text.parse::<Timestamp>() {
-            Ok(instant) => Some(Self(instant)),
-            Err(_) => {
+            Ok(instant) if in_reach(instant.to_zoned(TimeZone::UTC).date()) => Some(Self(instant)),
+            _ => {
                 let message = format!("`{}` is not a date and time", clip(&text));
                 let fix = format!("write `{} = 2026-11-17T09:00:00Z`", node.key);
-                let diagnostic =
-                    reader.error("bad-date", node, message).label("no such instant").help(fix);
+                let diagnostic = reader
+                    .error("bad-date", node, message)
+                    .label("not an instant of these centuries")
+                    .help(fix);
                 reader.report(diagnostic);
                 None
             }
         }
     }
+}
+
+/// Whether a day is one that a study can be about: horizons on both sides of it exist, too.
+pub fn in_reach(day: Date) -> bool {
+    (1970..=2200).contains(&day.year())
 }
 
 /// A date-time with its missing parts filled in: midnight, UTC.
@@ -245,12 +253,14 @@ impl Value for Day {
             _ => return reader.wrong_type(node, "a day", "2026-11-17"),
         };
         match text.parse::<Date>() {
-            Ok(day) => Some(Self(day)),
-            Err(_) => {
+            Ok(day) if in_reach(day) => Some(Self(day)),
+            _ => {
                 let message = format!("`{}` is not a day", clip(&text));
                 let fix = format!("write `{} = 2026-11-17`", node.key);
-                let diagnostic =
-                    reader.error("bad-date", node, message).label("no such day").help(fix);
+                let diagnostic = reader
+                    .error("bad-date", node, message)
+                    .label("not a day of these centuries")
+                    .help(fix);
                 reader.report(diagnostic);
                 None
             }
@@ -648,16 +658,9 @@ pub struct Range {
 }
 
 impl Range {
-    /// The multiplier at a quantile: through the three points on a normal scale, continued beyond them,
-    /// never negative. In the logarithm where all three are positive.
+    /// The multiplier at a quantile.
     pub fn quantile(self, level: f64) -> f64 {
-        let z = normal_quantile(level.clamp(0.001, 0.999)) / normal_quantile(0.95);
-        let outer = if z < 0.0 { self.low } else { self.high };
-        if self.low > 0.0 {
-            (self.likely.ln() + z.abs() * (outer.ln() - self.likely.ln())).exp()
-        } else {
-            (self.likely + z.abs() * (outer - self.likely)).max(0.0)
-        }
+        three_point_quantile(self.low, self.likely, self.high, level)
     }
 
     /// The most likely value.

@@ -25,7 +25,13 @@ fn scenarios() {
     each("scenario", 8, |name, text| match parse(&Source::new(name, text), builtin()) {
         Ok(loaded) => {
             let demand = lower_demand(&loaded.scenario, jiff::civil::date(2026, 11, 15));
-            assert!(!demand.hour_label(0).is_empty(), "{name}");
+            let demand = demand.unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(!demand.hour_label(9599).is_empty(), "{name}");
+            for class in &demand.classes {
+                let hours = 0..class.hours.len();
+                let load: f64 = hours.map(|h| class.expected_tokens(h, true)).sum();
+                assert!(load.is_finite() && load >= 0.0, "{name}: {load}");
+            }
         }
         Err(mistakes) => {
             assert!(!mistakes.is_empty(), "{name}");

@@ -194,6 +194,25 @@ impl Dist {
         draw.min(f64::MAX)
     }
 
+    /// The time from an arbitrary instant to the next event of a renewal process with these gaps: a gap
+    /// drawn in proportion to its length, of which a uniform part is left. Only gaps of arrival
+    /// processes need it; any other distribution gives a plain draw.
+    pub(crate) fn sample_residual(&self, stream: &mut Stream) -> f64 {
+        let gamma = |shape: f64, stream: &mut Stream| {
+            Gamma::new(shape, 1.0).map_or(shape, |g| g.sample(stream.generator()))
+        };
+        match &self.0 {
+            // Weighted by its length, a gamma has one more degree of shape.
+            Kind::Gamma { shape, scale } => scale * gamma(shape + 1.0, stream) * stream.uniform(),
+            // (x / scale)^shape of a Weibull, weighted by x, is a gamma of shape 1 + 1/shape.
+            Kind::Weibull { shape, scale } => {
+                let power = gamma(1.0 + 1.0 / shape, stream);
+                scale * libm::pow(power, 1.0 / shape) * stream.uniform()
+            }
+            _ => self.sample(stream),
+        }
+    }
+
     /// The mean, in closed form but for a clamped gamma, Weibull, exponential or uniform, whose
     /// quantile function is averaged over 4,096 equal shares.
     pub fn mean(&self) -> f64 {
@@ -364,8 +383,7 @@ impl LogNormal {
             let to = if i == self.last_piece() { f64::INFINITY } else { self.knots[i + 1].0 };
             let (from, to) = (from.max(z_low), to.min(z_high));
             if from < to {
-                let share = normal_cdf(to - slope) - normal_cdf(from - slope);
-                mean += libm::exp(at + slope * slope / 2.0) * share;
+                mean += piece_mean(at, slope, from, to);
             }
         }
         mean.min(f64::MAX)
@@ -373,6 +391,34 @@ impl LogNormal {
 
     fn z_of_lower(&self, low: f64) -> f64 {
         if low == f64::NEG_INFINITY { low } else { self.z_of(low) }
+    }
+}
+
+/// The part of the mean that lies between two scores of a piece ln x = at + slope * z. A steep piece overflows the
+/// closed form where its share vanishes, so it is held to what its ends allow: between the smallest and the
+/// largest value, times the probability.
+fn piece_mean(at: f64, slope: f64, from: f64, to: f64) -> f64 {
+    let probability = normal_cdf(to) - normal_cdf(from);
+    if probability <= 0.0 {
+        return 0.0;
+    }
+    let share = normal_cdf(to - slope) - normal_cdf(from - slope);
+    let closed =
+        if share > 0.0 { libm::exp(at + slope * slope / 2.0 + libm::log(share)) } else { 0.0 };
+    let value = |z: f64| if z.is_finite() { libm::exp(at + slope * z) } else { f64::INFINITY };
+    let least = if from.is_finite() { value(from) * probability } else { 0.0 };
+    closed.clamp(least.min(f64::MAX), (value(to) * probability).min(f64::MAX))
+}
+
+/// A quantile of what three percentiles describe, the 5th, 50th and 95th: interpolated and continued on a normal
+/// scale, in the logarithm where all three are positive; never negative.
+pub fn three_point_quantile(low: f64, likely: f64, high: f64, level: f64) -> f64 {
+    let z = normal_quantile(level) / normal_quantile(0.95);
+    let outer = if z < 0.0 { low } else { high };
+    if low > 0.0 {
+        libm::exp(libm::log(likely) + z.abs() * (libm::log(outer) - libm::log(likely)))
+    } else {
+        (likely + z.abs() * (outer - likely)).max(0.0)
     }
 }
 
@@ -546,6 +592,33 @@ mod tests {
         check("cdf", dist.cdf(3.672_06), 0.5, 1e-5);
     }
 
+    /// Between its points, at them and beyond; a range that reaches zero stays linear.
+    #[test]
+    fn three_points_are_met() {
+        for (level, expect) in [(0.05, 2.0), (0.5, 3.0), (0.95, 6.0)] {
+            check("log", three_point_quantile(2.0, 3.0, 6.0, level), expect, 1e-9);
+            check(
+                "linear",
+                three_point_quantile(0.0, 3.0, 6.0, level),
+                if level < 0.1 { 0.0 } else { expect },
+                1e-9,
+            );
+        }
+        // Half way to the 95th percentile in normal scores: z = 0.822427, p = 0.794588; sqrt(3 * 6).
+        check("between", three_point_quantile(2.0, 3.0, 6.0, 0.794_588), 18f64.sqrt(), 1e-4);
+        assert!(three_point_quantile(2.0, 3.0, 6.0, 0.99) > 6.0);
+        check("exact", three_point_quantile(1.0, 1.0, 1.0, 0.99), 1.0, 1e-12);
+    }
+
+    /// A tail so steep that its closed form overflows: the mean stays between the limits.
+    #[test]
+    fn steep_tails_have_finite_means() {
+        let dist =
+            Dist::by_quantiles(&[(0.90, 1.0), (0.95, 1e15)]).unwrap().clamped(0.0, 1000.0).unwrap();
+        let (sampled, _) = moments(&dist);
+        check("steep", dist.mean(), sampled, 0.03 * sampled);
+    }
+
     #[test]
     fn empirical_and_mixture_follow_their_weights() {
         let dist = Dist::empirical(vec![1.0, 10.0], Some(vec![3.0, 1.0])).unwrap();
@@ -617,9 +690,10 @@ mod tests {
 
         /// A clamp holds for every draw and for the mean.
         #[test]
-        fn clamps_hold(p50 in 1.0f64..1e6, spread in 1.0f64..100.0, a in 0.0f64..1e6, b in 0.0f64..1e6, seed: u64) {
+        fn clamps_hold(p50 in 1.0f64..1e6, decades in 0.0f64..15.0, a in 0.0f64..1e6, b in 0.0f64..1e6, seed: u64) {
             let (min, max) = (a.min(b), a.max(b));
-            let dist = Dist::by_quantiles(&[(0.5, p50), (0.95, p50 * spread)]).unwrap().clamped(min, max).unwrap();
+            let top = p50 * 10f64.powf(decades);
+            let dist = Dist::by_quantiles(&[(0.5, p50), (0.95, top)]).unwrap().clamped(min, max).unwrap();
             let mut stream = Seed::new(seed).stream("clamp");
             for _ in 0..20 {
                 prop_assert!((min..=max).contains(&dist.sample(&mut stream)));

@@ -29,7 +29,7 @@ mod seed;
 mod sketch;
 
 pub use arrivals::{ArrivalError, Arrivals, Burst, Process, RateCurve, Spacing};
-pub use dist::{Dist, DistError, Weighted};
+pub use dist::{Dist, DistError, Weighted, three_point_quantile};
 pub use interval::{Interval, batch_means, bootstrap, mean_interval, share_interval};
 pub use normal::{normal_cdf, normal_quantile};
 pub use quantile::{quantile, quantile_of_sorted};

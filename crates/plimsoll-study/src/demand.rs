@@ -3,10 +3,16 @@
 //! The busiest hour is the one with the most expected fresh and output tokens, because requests a second
 //! are only the envelope. Its arrivals are drawn several times, counted in windows, and the 95th
 //! percentile over windows is averaged over the runs, with an interval.
+//!
+//! The hour is closed to a ring: what a task asks for after its end is counted at its beginning. So a
+//! conversation that lasts a day has its full share of requests in the hour, as if the hour's rate had
+//! held all along, and the mean is exact whatever the pauses are.
 
 use std::num::NonZero;
 
-use plimsoll_stats::{ArrivalError, Arrivals, Interval, RateCurve, Seed, mean_interval, quantile};
+use plimsoll_stats::{
+    ArrivalError, Arrivals, Interval, Process, RateCurve, Seed, mean_interval, quantile,
+};
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
@@ -63,7 +69,8 @@ pub struct Demand {
 pub struct BusyHour {
     /// Counted from the start of the horizon.
     pub index: usize,
-    /// One drawn task stands for this many: above one only where rates are too high to draw each.
+    /// One drawn task of the most frequent class stands for this many: above one only where rates are too
+    /// high to draw each.
     pub tasks_per_draw: u64,
 }
 
@@ -101,6 +108,8 @@ pub struct Level {
     pub p95_per_s: f64,
     /// How sure that is.
     pub p95_interval: Option<Span>,
+    /// The fullest window, averaged over the runs.
+    pub peak_per_s: f64,
 }
 
 /// An interval, as results print it.
@@ -118,13 +127,16 @@ pub struct Span {
 
 impl From<Interval> for Span {
     fn from(i: Interval) -> Self {
+        // No rate is below zero.
         Self { low: i.low.max(0.0), high: i.high, level: i.level, n: i.n }
     }
 }
 
 const HOUR: f64 = 3600.0;
-/// Requests drawn for one column at most; beyond, one draw stands for several tasks.
-const DRAWS_MAX: f64 = 16_000_000.0;
+/// Requests drawn for a column of one class at most; beyond, one draw stands for several tasks.
+const CLASS_DRAWS_MAX: f64 = 12_000_000.0;
+/// The same for all classes together.
+const DRAWS_MAX: f64 = 48_000_000.0;
 const RESOURCES: [Resource; 3] =
     [Resource::Requests, Resource::FreshPromptTokens, Resource::OutputTokens];
 
@@ -185,62 +197,68 @@ struct Column {
 }
 
 fn column(input: &DemandInput, hour: usize, events: bool) -> Result<Column, StudyError> {
-    let mut loads = Vec::with_capacity(input.classes.len());
-    for class in &input.classes {
-        let at = class.hours.get(hour);
-        let shift = at.filter(|_| events).map_or(Shift::NONE, |h| h.shift);
-        loads.push(Load { class, rate: at.map_or(0.0, |h| h.rate) * shift.rate, shift });
-    }
-    let draws: f64 =
-        loads.iter().map(|l| l.rate * HOUR * l.class.task.mean_requests()).sum::<f64>()
-            * f64::from(input.runs);
-    let tasks_per_draw = (draws / DRAWS_MAX).ceil().max(1.0);
-
+    let budget = CLASS_DRAWS_MAX.min(DRAWS_MAX / input.classes.len().max(1) as f64);
+    let loads: Vec<Load<'_>> = input
+        .classes
+        .iter()
+        .map(|class| {
+            let at = class.hours.get(hour);
+            let shift = at.filter(|_| events).map_or(Shift::NONE, |h| h.shift);
+            let rate = at.map_or(0.0, |h| h.rate) * shift.rate;
+            let draws = rate * HOUR * class.task.mean_requests() * f64::from(input.runs);
+            Load { class, rate, shift, tasks_per_draw: (draws / budget).ceil().max(1.0) }
+        })
+        .collect();
     let runs = in_order(input.threads, input.runs, |run| {
-        draw_run(input, &loads, tasks_per_draw, input.seed.run(u64::from(run)))
+        draw_run(input, &loads, input.seed.run(u64::from(run)))
     });
     let runs: Vec<Vec<[Sample; 3]>> = runs.into_iter().collect::<Result<_, _>>()?;
     let levels = (0..=loads.len())
         .map(|group| {
             [0, 1, 2].map(|resource| {
-                let p95: Vec<f64> = runs.iter().map(|run| run[group][resource].p95).collect();
-                let mean: f64 = runs.iter().map(|run| run[group][resource].mean).sum();
-                let n = runs.len() as f64;
+                let of = |pick: fn(&Sample) -> f64| -> Vec<f64> {
+                    runs.iter().map(|run| pick(&run[group][resource])).collect()
+                };
+                let average = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+                let p95 = of(|s| s.p95);
                 Level {
-                    mean_per_s: mean / n,
-                    p95_per_s: p95.iter().sum::<f64>() / n,
+                    mean_per_s: average(&of(|s| s.mean)),
+                    p95_per_s: average(&p95),
                     p95_interval: mean_interval(&p95, input.level).map(Span::from),
+                    peak_per_s: average(&of(|s| s.peak)),
                 }
             })
         })
         .collect();
-    Ok(Column { levels, tasks_per_draw: tasks_per_draw as u64 })
+    let most = loads.iter().map(|l| l.tasks_per_draw).fold(1.0, f64::max);
+    Ok(Column { levels, tasks_per_draw: most as u64 })
 }
 
 struct Load<'a> {
     class: &'a Class,
     rate: f64,
     shift: Shift,
+    tasks_per_draw: f64,
 }
 
 #[derive(Clone, Copy)]
 struct Sample {
     mean: f64,
     p95: f64,
+    peak: f64,
 }
 
-/// One run of the hour: mean and p95 for all classes, then for each.
+/// One run of the hour, for all classes, then for each.
 fn draw_run(
     input: &DemandInput,
     loads: &[Load<'_>],
-    tasks_per_draw: f64,
     seed: Seed,
 ) -> Result<Vec<[Sample; 3]>, StudyError> {
     let count = (HOUR / input.window_s).floor().max(1.0) as usize;
     let mut all = vec![[0.0; 3]; count];
     let mut samples = Vec::with_capacity(loads.len() + 1);
     for load in loads {
-        let windows = draw_class(load, input.window_s, count, tasks_per_draw, seed)?;
+        let windows = draw_class(load, input.window_s, count, seed)?;
         for (sum, window) in all.iter_mut().zip(&windows) {
             for (s, w) in sum.iter_mut().zip(window) {
                 *s += w;
@@ -257,7 +275,6 @@ fn draw_class(
     load: &Load<'_>,
     window_s: f64,
     count: usize,
-    tasks_per_draw: f64,
     seed: Seed,
 ) -> Result<Vec<[f64; 3]>, StudyError> {
     let class = load.class;
@@ -266,33 +283,50 @@ fn draw_class(
         return Ok(windows);
     }
     let failed = |source| StudyError::Arrivals { class: class.name.clone(), source };
-    // Tasks that began before the hour still make requests in it.
-    let lead = (3.0 * class.task.mean_span()).min(HOUR);
-    let curve = RateCurve::constant(load.rate / tasks_per_draw, lead + HOUR).map_err(failed)?;
+    // The ring: whole windows, so that none is shorter than the others.
+    let ring = count as f64 * window_s;
+    // Dumps that do not divide the hour: the busiest hour holds one more. Rarer ones bring all of their backlog.
+    let end = match class.process {
+        Process::Dumps { every } => (ring / every).ceil() * every,
+        Process::Flow { .. } => ring,
+    };
+    let curve = RateCurve::constant(load.rate / load.tasks_per_draw, end).map_err(failed)?;
     let stream = seed.stream(&format!("arrivals/{}", class.name));
     let arrivals = Arrivals::new(&class.process, curve, stream).map_err(failed)?;
     let mut lengths = seed.stream(&format!("lengths/{}", class.name));
     for at in arrivals {
         class.task.draw(&load.shift, &mut lengths, |request| {
-            let t = at + request.offset - lead;
-            if t < 0.0 {
-                return;
-            }
-            if let Some(window) = windows.get_mut((t / window_s) as usize) {
-                window[0] += tasks_per_draw;
-                window[1] += request.fresh().get() as f64 * tasks_per_draw;
-                window[2] += request.output.get() as f64 * tasks_per_draw;
-            }
+            let t = (at + request.offset) % ring;
+            // Rounding may reach the end of the ring, which is its beginning.
+            let window = &mut windows[(t / window_s) as usize % count];
+            window[0] += load.tasks_per_draw;
+            window[1] += request.fresh().get() as f64 * load.tasks_per_draw;
+            window[2] += request.output.get() as f64 * load.tasks_per_draw;
         });
     }
+    if let (Process::Flow { burst: None, .. }, true) = (&class.process, load.tasks_per_draw > 1.0) {
+        unthin(&mut windows, load.tasks_per_draw);
+    }
     Ok(windows)
+}
+
+/// A draw that stands for n tasks shows n times the variance of n independent ones; without bursts, deviations from
+/// the mean are therefore 1/sqrt(n) of those drawn. Bursts vary all tasks together and stay as drawn, which
+/// errs to the safe side.
+fn unthin(windows: &mut [[f64; 3]], tasks_per_draw: f64) {
+    let n = windows.len() as f64;
+    for i in 0..3 {
+        let mean = windows.iter().map(|w| w[i]).sum::<f64>() / n;
+        windows.iter_mut().for_each(|w| w[i] = mean + (w[i] - mean) / tasks_per_draw.sqrt());
+    }
 }
 
 fn summarise(windows: &[[f64; 3]], window_s: f64) -> [Sample; 3] {
     [0, 1, 2].map(|i| {
         let rates: Vec<f64> = windows.iter().map(|w| w[i] / window_s).collect();
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        Sample { mean, p95: quantile(&rates, 0.95).unwrap_or(0.0) }
+        let peak = rates.iter().copied().fold(0.0, f64::max);
+        Sample { mean, p95: quantile(&rates, 0.95).unwrap_or(0.0), peak }
     })
 }
 
@@ -322,8 +356,8 @@ fn in_order<T: Send>(threads: usize, n: u32, work: impl Fn(u32) -> T + Sync) -> 
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_stats::{Dist, Process, Spacing};
-    use plimsoll_workload::{Call, Hour, Lengths, Step, Task};
+    use plimsoll_stats::{Burst, Dist, Spacing};
+    use plimsoll_workload::{Call, Hour, Lengths, Step, Task, Variant};
     use proptest::prelude::*;
 
     use super::*;
@@ -392,6 +426,82 @@ mod tests {
             };
             assert!((mean(None) - mean(Some("a")) - mean(Some("b"))).abs() < 1e-6);
         }
+    }
+
+    /// Whatever the process and the task, the mean is the rate times the requests of a task: nothing is lost at
+    /// the ends of the hour, however long a conversation lasts or rare a dump is.
+    #[test]
+    fn nothing_is_lost() {
+        let constant = |x: f64| Dist::constant(x).unwrap();
+        let call = || Call::new(Lengths::independent(constant(100.0), constant(10.0)), 0.0);
+        let flow = |spacing, burst| Process::Flow { spacing, burst };
+        let processes = [
+            (flow(Spacing::Poisson, None), 1.0),
+            (flow(Spacing::Gamma { cv: 3.0 }, None), 1.0),
+            (flow(Spacing::Weibull { cv: 2.0 }, None), 1.0),
+            (flow(Spacing::Poisson, Some(Burst::new(3.0, 20.0, 120.0).unwrap())), 1.0),
+            (Process::Dumps { every: 900.0 }, 1.0),
+            (Process::Dumps { every: 3600.0 }, 1.0),
+            // Six hours of backlog in one; nine dumps of seven minutes in sixty.
+            (Process::Dumps { every: 21_600.0 }, 6.0),
+            (Process::Dumps { every: 420.0 }, 63.0 / 60.0),
+        ];
+        let tasks = [
+            (Task::steps(vec![Step::Call(call())]), 1.0),
+            (
+                Task::steps(vec![
+                    Step::Wait(constant(3.6e6), 1.0),
+                    Step::Call(call().sometimes(0.5)),
+                ]),
+                0.5,
+            ),
+            (Task::agent(call(), constant(10.0), constant(5.0), constant(1200.0)), 10.0),
+            (Task::session(call(), constant(10.0), constant(7200.0)), 10.0),
+            (
+                Task::steps(vec![Step::Call(call())]).variants(vec![Variant {
+                    share: 0.5,
+                    prompt: 2.0,
+                    output: 1.0,
+                }]),
+                1.0,
+            ),
+        ];
+        for (process, busier) in &processes {
+            for (task, requests) in &tasks {
+                let class = Class {
+                    name: "a".to_owned(),
+                    process: process.clone(),
+                    task: task.clone(),
+                    hours: vec![Hour { rate: 2.0, shift: Shift::NONE }],
+                };
+                let demand = demand(&DemandInput { runs: 8, ..input(vec![class], 2) }).unwrap();
+                let mean = demand.rows[0].baseline.mean_per_s;
+                let expect = 2.0 * busier * requests;
+                assert!(
+                    (mean / expect - 1.0).abs() < 0.06,
+                    "{process:?} {task:?}: {mean} for {expect}"
+                );
+                assert!(demand.rows[0].baseline.peak_per_s >= mean);
+            }
+        }
+    }
+
+    /// A small class beside a flood is drawn as if it were alone, and the flood's own spread is a Poisson's: a p95 of
+    /// 50,000 + 1.645 * sqrt(50,000) in ten seconds.
+    #[test]
+    fn a_flood_does_not_drown_a_trickle() {
+        let trickle = || class("trickle", 0.5, 1000.0, 10.0, 0.0, Shift::NONE);
+        let alone = demand(&input(vec![trickle()], 1)).unwrap();
+        let both =
+            demand(&input(vec![trickle(), class("flood", 5000.0, 10.0, 1.0, 0.0, Shift::NONE)], 2))
+                .unwrap();
+        let row = |d: &Demand, name: &str| {
+            d.rows.iter().find(|r| r.class.as_deref() == Some(name)).unwrap().baseline
+        };
+        assert_eq!(row(&alone, "trickle"), row(&both, "trickle"));
+        assert!(both.baseline_hour.tasks_per_draw > 1);
+        let p95 = row(&both, "flood").p95_per_s;
+        assert!((p95 / 5036.8 - 1.0).abs() < 0.002, "{p95}");
     }
 
     /// A rate far too high to draw each task: bounded work, the mean still right.

@@ -100,13 +100,12 @@ pub struct Call {
     cache_hit: f64,
     share: f64,
     samples: f64,
-    variants: Vec<Variant>,
 }
 
-/// A part of the calls with other lengths.
+/// A part of the tasks with other lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variant {
-    /// How many of the calls.
+    /// How many of the tasks.
     pub share: f64,
     /// Multiplies the prompt.
     pub prompt: f64,
@@ -114,16 +113,16 @@ pub struct Variant {
     pub output: f64,
 }
 
+impl Variant {
+    fn shift(&self) -> Shift {
+        Shift { prompt: self.prompt, output: self.output, ..Shift::NONE }
+    }
+}
+
 impl Call {
     /// A call of these lengths, this share of its prompt cached.
     pub fn new(lengths: Lengths, cache_hit: f64) -> Self {
-        Self {
-            lengths,
-            cache_hit: cache_hit.clamp(0.0, 1.0),
-            share: 1.0,
-            samples: 1.0,
-            variants: Vec::new(),
-        }
+        Self { lengths, cache_hit: cache_hit.clamp(0.0, 1.0), share: 1.0, samples: 1.0 }
     }
 
     /// Made only in this share of tasks.
@@ -140,41 +139,16 @@ impl Call {
         self
     }
 
-    /// Parts with other lengths; what they leave is as the call says.
-    #[must_use]
-    pub fn variants(mut self, variants: Vec<Variant>) -> Self {
-        self.variants = variants;
-        self
-    }
-
-    /// Prompt and output tokens of one call.
+    /// Prompt and output tokens of one call, one output of several samples.
     fn draw(&self, shift: &Shift, stream: &mut Stream) -> (f64, f64) {
-        let (mut prompt, mut output) = self.lengths.draw(stream);
-        if !self.variants.is_empty() {
-            let mut left = stream.uniform();
-            for variant in &self.variants {
-                if left < variant.share {
-                    prompt *= variant.prompt;
-                    output *= variant.output;
-                    break;
-                }
-                left -= variant.share;
-            }
-        }
-        (prompt * shift.prompt, output * shift.output * self.samples)
+        let (prompt, output) = self.lengths.draw(stream);
+        (prompt * shift.prompt, output * shift.output)
     }
 
-    /// Mean prompt and output tokens.
+    /// Their means.
     fn mean(&self, shift: &Shift) -> (f64, f64) {
         let (prompt, output) = self.lengths.mean();
-        let rest = 1.0 - self.variants.iter().map(|v| v.share).sum::<f64>();
-        let times = |of: fn(&Variant) -> f64| {
-            rest + self.variants.iter().map(|v| v.share * of(v)).sum::<f64>()
-        };
-        (
-            prompt * times(|v| v.prompt) * shift.prompt,
-            output * times(|v| v.output) * shift.output * self.samples,
-        )
+        (prompt * shift.prompt, output * shift.output)
     }
 
     fn request(&self, offset: f64, prompt: f64, output: f64, shift: &Shift) -> Request {
@@ -186,7 +160,7 @@ impl Call {
             offset,
             prompt: Tokens::new(prompt),
             cached: Tokens::new(cached),
-            output: Tokens::new((output.round() as u64).max(1)),
+            output: Tokens::new(((output * self.samples).round() as u64).max(1)),
         }
     }
 }
@@ -196,13 +170,16 @@ impl Call {
 pub enum Step {
     /// A model call.
     Call(Call),
-    /// A latency: retrieval, a tool, a safety check.
-    Wait(Dist),
+    /// A latency: retrieval, a tool, a safety check; in this share of tasks.
+    Wait(Dist, f64),
 }
 
 /// What one task asks for.
 #[derive(Clone, Debug)]
-pub struct Task(Kind);
+pub struct Task {
+    kind: Kind,
+    variants: Vec<Variant>,
+}
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -217,27 +194,58 @@ const REQUESTS_MAX: u64 = 10_000;
 impl Task {
     /// The steps of one answer, in order; a plain request is one step.
     pub fn steps(steps: Vec<Step>) -> Self {
-        Self(Kind::Steps(steps))
+        Self::of(Kind::Steps(steps))
     }
 
     /// Calls whose context grows by `growth` tokens from one to the next, `gap` seconds apart.
     pub fn agent(call: Call, calls: Dist, growth: Dist, gap: Dist) -> Self {
-        Self(Kind::Agent { call, calls, growth, gap })
+        Self::of(Kind::Agent { call, calls, growth, gap })
     }
 
     /// Turns of a conversation, each with all that was said before, `think` seconds apart.
     pub fn session(call: Call, turns: Dist, think: Dist) -> Self {
-        Self(Kind::Session { call, turns, think })
+        Self::of(Kind::Session { call, turns, think })
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, variants: Vec::new() }
+    }
+
+    /// Parts of the tasks with other lengths; what they leave is as the calls say.
+    #[must_use]
+    pub fn variants(mut self, variants: Vec<Variant>) -> Self {
+        self.variants = variants;
+        self
+    }
+
+    /// The variant of one task, on top of what changes all of them.
+    fn vary(&self, shift: &Shift, stream: &mut Stream) -> Shift {
+        if self.variants.is_empty() {
+            return *shift;
+        }
+        let mut left = stream.uniform();
+        for variant in &self.variants {
+            if left < variant.share {
+                return shift.and(variant.shift());
+            }
+            left -= variant.share;
+        }
+        *shift
     }
 
     /// Draws one task and hands over its requests in order.
     pub fn draw(&self, shift: &Shift, stream: &mut Stream, mut each: impl FnMut(Request)) {
+        let shift = &self.vary(shift, stream);
         let mut offset = 0.0;
-        match &self.0 {
+        match &self.kind {
             Kind::Steps(steps) => {
                 for step in steps {
                     match step {
-                        Step::Wait(latency) => offset += latency.sample(stream),
+                        Step::Wait(latency, share) => {
+                            if *share >= 1.0 || stream.uniform() < *share {
+                                offset += latency.sample(stream);
+                            }
+                        }
                         Step::Call(call) => {
                             if call.share < 1.0 && stream.uniform() >= call.share {
                                 continue;
@@ -249,10 +257,12 @@ impl Task {
                 }
             }
             Kind::Agent { call, calls, growth, gap } => {
-                let (first, _) = call.draw(shift, stream);
-                let mut context = first;
-                for _ in 0..whole(calls.sample(stream)) {
-                    let (_, output) = call.draw(shift, stream);
+                // The first prompt and the first output occur together; further calls bring their own output.
+                let (mut context, mut output) = call.draw(shift, stream);
+                for i in 0..whole(calls.sample(stream)) {
+                    if i > 0 {
+                        output = call.draw(shift, stream).1;
+                    }
                     each(call.request(offset, context, output, shift));
                     context += growth.sample(stream) * shift.prompt;
                     offset += gap.sample(stream);
@@ -271,29 +281,14 @@ impl Task {
         }
     }
 
-    /// Seconds between the first and the last request of a task, on average, by its own pauses.
-    pub fn mean_span(&self) -> f64 {
-        match &self.0 {
-            Kind::Steps(steps) => steps
-                .iter()
-                .map(|step| match step {
-                    Step::Wait(latency) => latency.mean(),
-                    Step::Call(_) => 0.0,
-                })
-                .sum(),
-            Kind::Agent { calls, gap, .. } => (calls.mean() - 1.0).max(0.0) * gap.mean(),
-            Kind::Session { turns, think, .. } => (turns.mean() - 1.0).max(0.0) * think.mean(),
-        }
-    }
-
     /// Requests of a task, on average.
     pub fn mean_requests(&self) -> f64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Steps(steps) => steps
                 .iter()
                 .map(|step| match step {
                     Step::Call(call) => call.share,
-                    Step::Wait(_) => 0.0,
+                    Step::Wait(..) => 0.0,
                 })
                 .sum(),
             Kind::Agent { calls, .. } => calls.mean().max(1.0),
@@ -303,10 +298,17 @@ impl Task {
 
     /// Fresh and output tokens of a task, about: the mean of each length times the mean of each count.
     pub fn expected_tokens(&self, shift: &Shift) -> f64 {
+        let rest = 1.0 - self.variants.iter().map(|v| v.share).sum::<f64>();
+        let parts = self.variants.iter().map(|v| v.share * self.expected_of(&shift.and(v.shift())));
+        rest * self.expected_of(shift) + parts.sum::<f64>()
+    }
+
+    fn expected_of(&self, shift: &Shift) -> f64 {
         let tokens = |call: &Call, prompt: f64, output: f64| {
-            prompt * (1.0 - (call.cache_hit * shift.cache_hit).clamp(0.0, 1.0)) + output
+            let fresh = 1.0 - (call.cache_hit * shift.cache_hit).clamp(0.0, 1.0);
+            prompt * fresh + output * call.samples
         };
-        match &self.0 {
+        match &self.kind {
             Kind::Steps(steps) => steps
                 .iter()
                 .map(|step| match step {
@@ -314,7 +316,7 @@ impl Task {
                         let (prompt, output) = call.mean(shift);
                         call.share * tokens(call, prompt, output)
                     }
-                    Step::Wait(_) => 0.0,
+                    Step::Wait(..) => 0.0,
                 })
                 .sum(),
             Kind::Agent { call, calls, growth, .. } => {
@@ -374,7 +376,6 @@ mod tests {
         assert_eq!(fresh, 11_000);
         assert!((task.expected_tokens(&Shift::NONE) - 12_000.0).abs() < 1e-6);
         assert_eq!(task.mean_requests(), 10.0);
-        assert_eq!(task.mean_span(), 45.0);
     }
 
     /// Turn 3 carries both earlier questions and answers: 100 + 50 + 100 + 50 + 100.
@@ -391,7 +392,8 @@ mod tests {
     fn stages_wait_and_are_skipped() {
         let task = Task::steps(vec![
             Step::Call(call(500.0, 40.0, 0.0)),
-            Step::Wait(constant(0.2)),
+            Step::Wait(constant(0.2), 1.0),
+            Step::Wait(constant(100.0), 0.0),
             Step::Call(call(4000.0, 300.0, 0.5)),
             Step::Call(call(1.0, 1.0, 0.0).sometimes(0.0)),
         ]);
@@ -407,13 +409,38 @@ mod tests {
         assert_eq!(shift.and(shift).rate, 9.0);
     }
 
+    /// Four alternatives cost four outputs, but only one of them is carried into the next turn.
+    #[test]
+    fn samples_are_not_context() {
+        let task = Task::session(call(100.0, 50.0, 0.0).samples(4), constant(2.0), constant(1.0));
+        assert_eq!(requests(&task, &Shift::NONE), [(0.0, 100, 0, 200), (1.0, 250, 0, 200)]);
+    }
+
+    /// An agent's first call keeps its pair together; a variant holds for the whole task.
+    #[test]
+    fn an_agent_keeps_pairs_and_variants() {
+        let pairs =
+            vec![(Tokens::new(10), Tokens::new(1000)), (Tokens::new(1000), Tokens::new(10))];
+        let call = Call::new(Lengths::pairs(pairs, vec![1.0, 1.0]).unwrap(), 0.0);
+        let variants = vec![Variant { share: 0.5, prompt: 10.0, output: 1.0 }];
+        let task =
+            Task::agent(call, constant(3.0), constant(0.0), constant(1.0)).variants(variants);
+        let mut stream = Seed::new(3).stream("agent");
+        for _ in 0..200 {
+            let mut all = Vec::new();
+            task.draw(&Shift::NONE, &mut stream, |r| all.push((r.prompt.get(), r.output.get())));
+            assert!(matches!(all[0], (10 | 100, 1000) | (1000 | 10_000, 10)), "{all:?}");
+            assert!(all.iter().all(|r| r.0 == all[0].0), "{all:?}");
+        }
+    }
+
     #[test]
     fn pairs_stay_together_and_variants_take_their_share() {
         let pairs =
             vec![(Tokens::new(10), Tokens::new(1000)), (Tokens::new(1000), Tokens::new(10))];
         let lengths = Lengths::pairs(pairs, vec![1.0, 1.0]).unwrap();
         let variants = vec![Variant { share: 0.25, prompt: 10.0, output: 1.0 }];
-        let task = Task::steps(vec![Step::Call(Call::new(lengths, 0.0).variants(variants))]);
+        let task = Task::steps(vec![Step::Call(Call::new(lengths, 0.0))]).variants(variants);
         let mut stream = Seed::new(2).stream("pairs");
         let mut large = 0;
         for _ in 0..4000 {

@@ -98,7 +98,7 @@ fn threads(global: &Global) -> usize {
 fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
     let study = &loaded.scenario.study;
     let as_of = today(global, loaded);
-    let lowered = lower_demand(&loaded.scenario, as_of);
+    let lowered = lower_demand(&loaded.scenario, as_of).map_err(Failure::one)?;
     let seed = global.seed.unwrap_or(study.seed.get());
     let input = DemandInput {
         classes: lowered.classes.clone(),
