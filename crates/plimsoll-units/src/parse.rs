@@ -42,6 +42,9 @@ pub enum Problem {
     /// Quantities count or measure; none is below zero.
     #[error("`{0}` is negative")]
     Negative(String),
+    /// Longer than any quantity.
+    #[error("`{0}` is too long to be a quantity")]
+    TooLong(String),
     /// More digits than any quantity has earned.
     #[error("`{0}` has too many digits")]
     TooPrecise(String),
@@ -72,6 +75,9 @@ pub enum Problem {
     #[error("{0}")]
     Dollar(&'static str),
 }
+
+/// In bytes: far beyond what anybody writes, and short enough to read at once.
+const LENGTH_MAX: usize = 100;
 
 /// A number with what stood around it.
 pub(crate) struct Written<'a> {
@@ -107,6 +113,9 @@ impl Grammar {
         let text = input.trim();
         if text.is_empty() {
             return fail(Problem::Empty);
+        }
+        if text.len() > LENGTH_MAX {
+            return fail(Problem::TooLong(shortened(text)));
         }
         let (dollar, rest) = match text.strip_prefix('$') {
             Some(rest) => (true, rest.trim_start()),

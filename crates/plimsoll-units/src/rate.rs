@@ -159,7 +159,8 @@ impl FromStr for Fraction {
         // Dividing once keeps 55% equal to 0.55.
         let share = w.number.to_f64() / divisor;
         Self::new(share).ok_or_else(|| {
-            if w.unit.is_empty() && share <= 100.0 {
+            // 1.5 is more likely a slip than one and a half percent.
+            if w.unit.is_empty() && (2.0..=100.0).contains(&share) {
                 let suggestion = format!("{}%", w.digits);
                 FRACTION.error(input, Problem::PercentMissing { suggestion })
             } else {
@@ -291,7 +292,7 @@ impl fmt::Display for TokensPerSecond {
 
 const BYTES_PER_SECOND: Grammar = Grammar {
     expected: "a bandwidth",
-    examples: "`3.35TB/s` or `450GB/s`",
+    examples: "`50GB/s` or `400Gbit/s`",
     likely: "GB/s",
     limit: "10^18 B/s",
     dollar: false,
@@ -305,13 +306,14 @@ impl FromStr for BytesPerSecond {
         if w.unit.is_empty() {
             return Err(BYTES_PER_SECOND.unit_missing(&w));
         }
-        let bits = |unit: &str| unit.strip_suffix("bit").map(|p| format!("{p}B"));
-        let factor = match w.unit.strip_suffix("/s") {
-            Some(unit) => match bits(unit) {
-                Some(bytes) => byte_unit(&bytes).map(|n| n as f64 / 8.0),
-                None => byte_unit(unit).map(|n| n as f64),
-            },
-            None => None,
+        let factor = match w.unit.strip_suffix("/s").or_else(|| w.unit.strip_suffix("ps")) {
+            // `Gb/s` may mean bits or bytes, eight apart: only a capital B or the word counts.
+            Some(unit) if unit.ends_with("bit") || w.unit.ends_with("bps") => {
+                let prefix = unit.trim_end_matches("bit").trim_end_matches('b');
+                byte_unit(&format!("{prefix}B")).map(|n| n as f64 / 8.0)
+            }
+            Some(unit) if unit.ends_with('B') => byte_unit(unit).map(|n| n as f64),
+            _ => None,
         };
         let factor = factor.ok_or_else(|| BYTES_PER_SECOND.unknown_unit(&w))?;
         Ok(Self(BYTES_PER_SECOND.real(&w, factor, 1e18)?))

@@ -81,7 +81,12 @@ fn what_people_write_is_read_and_printed() {
     ]);
     check::<Fraction>(&[("55%", "55%"), ("0.55", "55%"), ("1", "100%"), ("99.9%", "99.9%")]);
     check::<Factor>(&[("3x", "3x"), ("1.5", "1.5x"), ("150%", "1.5x")]);
-    check::<BytesPerSecond>(&[("3.35TB/s", "3.35 TB/s"), ("400Gbit/s", "50 GB/s")]);
+    check::<BytesPerSecond>(&[
+        ("3.35TB/s", "3.35 TB/s"),
+        ("400Gbit/s", "50 GB/s"),
+        ("400Gbps", "50 GB/s"),
+        ("8bit/s", "1 B/s"),
+    ]);
     check::<OpsPerSecond>(&[("989TFLOPS", "989 TFLOPS"), ("2.5 PFLOPS", "2,500 TFLOPS")]);
     check::<Watts>(&[("700W", "700 W"), ("10.2kW", "10,200 W")]);
 }
@@ -140,6 +145,19 @@ fn mistakes_name_the_fix() {
         ),
         ("$2.50", "the number has no unit", "write `$2.50/h`"),
     ]);
+    check_error::<Fraction>(&[(
+        "1.5",
+        "`1.5` is over the limit of 100%",
+        "write a share from 0 to 1 such as `0.55` or `55%`",
+    )]);
+    // Bits or bytes? Eight apart, so neither is guessed.
+    check_error::<BytesPerSecond>(&[(
+        "400Gb/s",
+        "`Gb/s` is not a unit of this quantity",
+        "write a bandwidth such as `50GB/s` or `400Gbit/s`",
+    )]);
+    let long = "0s".repeat(100_000);
+    assert!(matches!(long.parse::<Seconds>().unwrap_err().problem, Problem::TooLong(_)));
     check_error::<PerSecond>(&[("40", "the number has no unit", "write `40/s`")]);
 }
 
