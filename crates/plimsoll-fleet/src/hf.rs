@@ -82,7 +82,11 @@ pub fn from_hf_value(value: &Value) -> Result<Architecture, HfError> {
     let Value::Object(top) = value else { return Err(HfError::NotAnObject(describe(value))) };
     let text = match top.get("text_config") {
         Some(Value::Object(inner)) => inner,
-        _ => top,
+        None | Some(Value::Null) => top,
+        Some(other) => {
+            let (field, found) = ("text_config".to_owned(), describe(other).to_owned());
+            return Err(HfError::WrongType { field, expected: "an object", found });
+        }
     };
     let family = |map: &Map<String, Value>| {
         map.get("model_type").and_then(Value::as_str).unwrap_or("unknown").to_owned()
@@ -117,6 +121,7 @@ const VISION_MAX: u64 = 50_000;
 const VOCABULARY_MAX: u64 = 10_000_000;
 const CONTEXT_MAX: u64 = 1_000_000_000;
 const LAYERS_MAX: u64 = 2_000;
+const LIST_MAX: u64 = 10_000;
 
 /// The fields of one configuration object, with errors that name them.
 struct Fields<'a> {
@@ -201,19 +206,32 @@ impl Fields<'_> {
         self.get(name).and_then(Value::as_str)
     }
 
-    /// An array of words or numbers as texts.
-    fn words(&self, name: &str) -> Result<Option<Vec<String>>, HfError> {
+    /// An array, of no more entries than anything here could need.
+    fn list(&self, name: &str) -> Result<Option<&[Value]>, HfError> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        let Value::Array(items) = value else {
-            return Err(HfError::WrongType {
+        match value {
+            Value::Array(items) if items.len() as u64 <= LIST_MAX => Ok(Some(items)),
+            Value::Array(items) => {
+                let (field, found) = (format!("{name} (its length)"), items.len() as u64);
+                Err(HfError::TooLarge { field, limit: LIST_MAX, found })
+            }
+            other => Err(HfError::WrongType {
                 field: name.to_owned(),
                 expected: "an array",
-                found: describe(value).to_owned(),
-            });
-        };
-        Ok(Some(
-            items.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect(),
-        ))
+                found: describe(other).to_owned(),
+            }),
+        }
+    }
+
+    /// Whether a list of layer numbers holds this one.
+    fn lists(&self, name: &str, number: u64) -> Result<bool, HfError> {
+        Ok(self.list(name)?.is_some_and(|items| items.iter().any(|v| v.as_u64() == Some(number))))
+    }
+
+    /// An array of words or numbers as texts.
+    fn words(&self, name: &str) -> Result<Option<Vec<String>>, HfError> {
+        let word = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+        Ok(self.list(name)?.map(|items| items.iter().map(word).collect()))
     }
 
     fn object(&self, name: &str) -> Result<Fields<'_>, HfError> {
@@ -239,9 +257,10 @@ fn shortened(value: &Value) -> String {
 const LATENT: [&str; 6] =
     ["deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa", "glm4_moe_lite"];
 /// Families with a gated delta net on most layers and a doubled, gated query on the rest.
-const DELTA: [&str; 4] = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5"];
+const DELTA: [&str; 3] = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"];
 /// Families read exactly; any other is read as a plain decoder.
-const KNOWN: [&str; 33] = [
+const KNOWN: [&str; 34] = [
+    "gptj",
     "llama",
     "mistral",
     "ministral3",
@@ -313,7 +332,8 @@ impl<'a> Builder<'a> {
             });
         }
         let family = fields.family.as_str();
-        let ties_by_default = matches!(family, "gemma2" | "gemma3_text" | "falcon");
+        let ties_by_default =
+            matches!(family, "gemma" | "gemma2" | "gemma3_text" | "falcon" | "cohere" | "cohere2");
         let tied = match fields.flag("tie_word_embeddings")? {
             Some(tied) => tied,
             None => match fields.top.get("tie_word_embeddings") {
@@ -321,11 +341,19 @@ impl<'a> Builder<'a> {
                 _ => ties_by_default,
             },
         };
+        let stated = fields.get("tie_word_embeddings").is_some()
+            || fields.top.contains_key("tie_word_embeddings");
         let mut notes = Vec::new();
-        if !KNOWN.contains(&family) && family != "gptj" {
+        if !KNOWN.contains(&family) {
             notes.push(format!(
                 "`{family}` is not a family known here: read as a plain decoder with the fields it names"
             ));
+            if !stated {
+                let taken = if tied { "the embedding" } else { "a tensor of its own" };
+                notes.push(format!(
+                    "`tie_word_embeddings` is missing: the output head is taken to be {taken}"
+                ));
+            }
         }
         let (layers, draft_layers, tensors) = (Vec::new(), Vec::new(), Vec::new());
         let (part, layer) = (Part::Text, None);
@@ -528,9 +556,8 @@ impl<'a> Builder<'a> {
         }
         if family == "kimi_linear" {
             let linear = self.fields.object("linear_attn_config")?;
-            let full = linear.words("full_attn_layers")?.unwrap_or_default();
             // This family counts its layers from one.
-            if full.contains(&(index + 1).to_string()) {
+            if linear.lists("full_attn_layers", index + 1)? {
                 return self.latent(index);
             }
             return self.kda();
@@ -545,10 +572,24 @@ impl<'a> Builder<'a> {
         self.attention(index)
     }
 
+    /// What a list with one entry for each layer says of one of them; beyond the last layer nothing.
+    fn of_layer(&self, name: &str, index: u64) -> Result<Option<&Value>, HfError> {
+        let Some(items) = self.fields.list(name)? else { return Ok(None) };
+        if (items.len() as u64) < self.layer_count {
+            return Err(HfError::Inconsistent(format!(
+                "`{name}` has {} entries for {} layers",
+                items.len(),
+                self.layer_count
+            )));
+        }
+        Ok(items.get(usize::try_from(index).unwrap_or(usize::MAX)))
+    }
+
     /// By `layer_types`, else by an interval.
     fn is_full_attention(&self, index: u64) -> Result<bool, HfError> {
-        if let Some(types) = self.fields.words("layer_types")? {
-            return Ok(types.get(index as usize).is_none_or(|kind| kind == "full_attention"));
+        if self.fields.get("layer_types").is_some() {
+            let kind = self.of_layer("layer_types", index)?.and_then(Value::as_str);
+            return Ok(kind.is_none_or(|kind| kind == "full_attention"));
         }
         let interval =
             self.fields.need(&["layer_types", "full_attention_interval"], "which layers attend")?;
@@ -575,7 +616,11 @@ impl<'a> Builder<'a> {
                 kv_names = vec!["swa_num_key_value_heads"];
             }
         }
-        let mut kv_heads = self.fields.any(&kv_names)?.filter(|n| *n > 0).unwrap_or(heads);
+        let mut kv_heads = match self.fields.any(&kv_names)? {
+            Some(0) => return Err(HfError::Inconsistent(format!("`{}` is 0", kv_names[0]))),
+            Some(n) => n,
+            None => heads,
+        };
         if family == "step3p5" && sliding {
             let other = self.fields.object("attention_other_setting")?;
             heads = other.need(&["num_attention_heads"], "its sliding layers")?;
@@ -605,12 +650,8 @@ impl<'a> Builder<'a> {
         self.linear("v_proj", Role::KeyValue, kv_heads * v_head_dim, h, qkv_bias);
         self.linear("o_proj", Role::Output, h, heads * v_head_dim, o_bias);
 
-        let cross = family == "mllama_text_model"
-            && self
-                .fields
-                .words("cross_attention_layers")?
-                .unwrap_or_default()
-                .contains(&index.to_string());
+        let cross =
+            family == "mllama_text_model" && self.fields.lists("cross_attention_layers", index)?;
         let per_head_norm = match family.as_str() {
             "qwen3" | "qwen3_moe" | "gemma3_text" | "step3p5" => true,
             "glm4_moe" => self.fields.is("use_qk_norm")?,
@@ -642,8 +683,8 @@ impl<'a> Builder<'a> {
     fn window(&self, index: u64) -> Result<Option<Tokens>, HfError> {
         let family = self.family();
         let sliding = self.fields.number("sliding_window")?.filter(|w| *w > 0).map(Tokens::new);
-        if let Some(types) = self.fields.words("layer_types")? {
-            let kind = types.get(index as usize).map(String::as_str);
+        if self.fields.get("layer_types").is_some() {
+            let kind = self.of_layer("layer_types", index)?.and_then(Value::as_str);
             return match kind {
                 Some("sliding_attention") if sliding.is_none() => Err(HfError::Missing {
                     field: "sliding_window".to_owned(),
@@ -657,8 +698,9 @@ impl<'a> Builder<'a> {
                 _ => Ok(None),
             };
         }
-        if let Some(pattern) = self.fields.words("hybrid_layer_pattern")? {
-            let slides = pattern.get(index as usize).is_some_and(|kind| kind == "1");
+        if self.fields.get("hybrid_layer_pattern").is_some() {
+            let slides =
+                self.of_layer("hybrid_layer_pattern", index)?.and_then(Value::as_u64) == Some(1);
             return Ok(sliding.filter(|_| slides));
         }
         Ok(match family {
@@ -676,7 +718,12 @@ impl<'a> Builder<'a> {
                 let used = self.fields.is("use_sliding_window")?;
                 sliding.filter(|_| used && index >= first)
             }
-            "mistral" | "mixtral" | "phi3" | "unknown" => sliding,
+            "mistral" | "mixtral" | "phi3" => sliding,
+            // An unknown family is taken at its word, unless it says that the window is not used.
+            family if !KNOWN.contains(&family) => {
+                let used = self.fields.flag("use_sliding_window")?.unwrap_or(true);
+                sliding.filter(|_| used)
+            }
             _ => None,
         })
     }
@@ -711,8 +758,8 @@ impl<'a> Builder<'a> {
         let Some(heads) = self.fields.number("index_n_heads")?.filter(|n| *n > 0) else {
             return Ok(None);
         };
-        let types = self.fields.words("indexer_types")?.unwrap_or_default();
-        if types.get(index as usize).is_some_and(|kind| kind == "shared") {
+        let kind = self.of_layer("indexer_types", index)?.and_then(Value::as_str);
+        if kind == Some("shared") {
             return Ok(None);
         }
         let head_dim = self.fields.need(&["index_head_dim"], "sparse attention's indexer")?;
@@ -773,11 +820,6 @@ impl<'a> Builder<'a> {
 
     fn mlp(&mut self, index: u64) -> Result<Mlp, HfError> {
         let family = self.family().to_owned();
-        let moe_list = |fields: &Fields<'_>, name: &str| -> Result<Option<bool>, HfError> {
-            Ok(fields
-                .words(name)?
-                .map(|list| list.get(index as usize).is_some_and(|v| v != "0" && v != "false")))
-        };
         let count = self.fields.any(&[
             "n_routed_experts",
             "num_experts",
@@ -799,16 +841,18 @@ impl<'a> Builder<'a> {
             _ => {
                 let first_dense = self.fields.number("first_k_dense_replace")?.unwrap_or(0);
                 let step = self.fields.number("decoder_sparse_step")?.unwrap_or(1).max(1);
-                let only = self.fields.words("mlp_only_layers")?.unwrap_or_default();
-                let by_list = match self.fields.get("moe_layer_freq") {
-                    Some(Value::Array(_)) => moe_list(&self.fields, "moe_layer_freq")?,
-                    _ => None,
-                };
-                by_list.unwrap_or(
-                    index >= first_dense
-                        && (index + 1).is_multiple_of(step)
-                        && !only.contains(&index.to_string()),
-                )
+                match self.fields.get("moe_layer_freq") {
+                    Some(Value::Array(_)) => {
+                        self.of_layer("moe_layer_freq", index)?.is_some_and(|v| {
+                            v.as_u64().is_some_and(|n| n > 0) || v == &Value::Bool(true)
+                        })
+                    }
+                    _ => {
+                        index >= first_dense
+                            && (index + 1).is_multiple_of(step)
+                            && !self.fields.lists("mlp_only_layers", index)?
+                    }
+                }
             }
         };
         if !routed {
@@ -1090,6 +1134,30 @@ mod tests {
         );
     }
 
+    #[test]
+    fn lists_must_cover_the_layers() {
+        let config = |more: &str| {
+            format!(
+                r#"{{"model_type":"brand_new","hidden_size":8,"vocab_size":10,"num_hidden_layers":4,
+                "num_attention_heads":4,"intermediate_size":4,{more}}}"#
+            )
+        };
+        check(
+            &config(r#""layer_types":["full_attention"]"#),
+            "`layer_types` has 1 entries for 4 layers",
+        );
+        check(&config(r#""num_key_value_heads":0"#), "`num_key_value_heads` is 0");
+        check(&config(r#""text_config":[1]"#), "`text_config` must be an object; it is an array");
+        let windows = |more: &str| {
+            let model = from_hf(&config(more)).unwrap();
+            let sliding = |l: &Layer| matches!(&l.mixer, Mixer::Attention(a) if a.window.is_some());
+            model.layers.iter().filter(|l| sliding(l)).count()
+        };
+        assert_eq!(windows(r#""sliding_window":4096"#), 4);
+        assert_eq!(windows(r#""sliding_window":4096,"use_sliding_window":false"#), 0);
+        assert_eq!(windows(r#""head_dim":2"#), 0);
+    }
+
     /// A two-layer decoder small enough to count by hand.
     #[test]
     fn a_tiny_llama_is_counted_by_hand() {
@@ -1109,7 +1177,7 @@ mod tests {
             "num_attention_heads":4,"num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":4}"#;
         let model = from_hf(config).unwrap();
         assert_eq!(
-            model.notes,
+            model.notes[..1],
             [
                 "`brand_new` is not a family known here: read as a plain decoder with the fields it names"
             ]
