@@ -37,6 +37,7 @@ fn shorten(value: &str) -> String {
 fn origin(origin: &Origin) -> String {
     match origin {
         Origin::File { file, line } => format!("{file}:{line}"),
+        Origin::CommandLine { option } => format!("command line: {option}"),
         Origin::Default { why } => format!("default: {why}"),
         Origin::Profile { name, as_of } => format!("profile `{name}` of {as_of}"),
         Origin::Catalog { entry, as_of } => format!("catalogue: {entry}, {as_of}"),
@@ -53,6 +54,9 @@ pub fn explain_json(file: &str, entries: &[Entry]) -> Value {
             let origin = match &entry.origin {
                 Origin::File { file, line } => {
                     json!({ "kind": "file", "file": file, "line": line })
+                }
+                Origin::CommandLine { option } => {
+                    json!({ "kind": "command_line", "option": option })
                 }
                 Origin::Default { why } => json!({ "kind": "default", "why": why }),
                 Origin::Profile { name, as_of } => {

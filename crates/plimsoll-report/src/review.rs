@@ -1,5 +1,6 @@
 //! The review, as a person reads it in 80 columns.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use plimsoll_study::{Level, Provenance, Resource, Review};
@@ -23,7 +24,7 @@ pub fn review_json(review: &Review, version: &str) -> Value {
 pub fn review_text(review: &Review, heading: Heading) -> String {
     let demand = &review.demand;
     let mut out = heading.apply(&review.name);
-    let percent = review.demand_quantile * 100.0;
+    let percent = plain_percent(review.demand_quantile);
     let (as_of, seed, runs, window) = (&review.as_of, review.seed, demand.runs, demand.window_s);
     let _ =
         writeln!(out, "\nas of {as_of} · events at their p{percent} · seed {seed} · {runs} runs");
@@ -43,7 +44,8 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
     let mut rows = Vec::new();
     let mut group = None;
     // The only class is all classes.
-    let single = demand.rows.len() == 6;
+    let names: BTreeSet<&str> = demand.rows.iter().filter_map(|row| row.class.as_deref()).collect();
+    let single = names.len() == 1;
     for row in demand.rows.iter().filter(|row| row.class.is_some() || !single) {
         let name = row.class.as_deref().unwrap_or("all classes");
         if group != Some(name) {
@@ -76,6 +78,13 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
             grouped(n)
         );
     }
+    for (name, column, level) in empty_windows(review) {
+        let (peak, mean) = (three_digits(level.peak_per_s), three_digits(level.mean_per_s));
+        let _ = writeln!(
+            out,
+            "Note: `{name}` comes in so few windows that its {column} p95 is 0: {mean} requests/s on average,\n      {peak} requests/s in the fullest window."
+        );
+    }
     for note in &review.notes {
         let _ = writeln!(out, "Note: {note}.");
     }
@@ -92,9 +101,27 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
     out
 }
 
-fn percent_of_level(review: &Review) -> f64 {
+fn percent_of_level(review: &Review) -> String {
     let interval = review.demand.rows.first().and_then(|r| r.baseline.p95_interval);
-    interval.map_or(95.0, |i| (i.level * 1000.0).round() / 10.0)
+    plain_percent(interval.map_or(0.95, |i| i.level))
+}
+
+/// 0.95 as `95`, 0.999 as `99.9`, without the dust of binary fractions.
+fn plain_percent(share: f64) -> String {
+    ((share * 1e6).round() / 1e4).to_string()
+}
+
+/// Classes whose p95 says nothing because most windows are empty: dumps.
+fn empty_windows(review: &Review) -> Vec<(&str, &'static str, Level)> {
+    let requests = review.demand.rows.iter().filter(|row| row.resource == Resource::Requests);
+    requests
+        .filter_map(|row| Some((row.class.as_deref()?, row)))
+        .flat_map(|(name, row)| {
+            [Some((name, "baseline", row.baseline)), row.launch.map(|l| (name, "launch", l))]
+        })
+        .flatten()
+        .filter(|(_, _, level)| level.p95_per_s == 0.0 && level.mean_per_s > 0.0)
+        .collect()
 }
 
 fn resource_name(resource: Resource) -> &'static str {
@@ -109,12 +136,26 @@ fn resource_name(resource: Resource) -> &'static str {
 fn show(level: &Level) -> String {
     let x = level.p95_per_s;
     let Some(interval) = level.p95_interval else { return rounded(x, x / 1000.0) };
-    let half = (interval.high - interval.low) / 2.0;
+    // The lower end is cut off at zero, the upper one never.
+    let half = interval.high - x;
     format!("{} ±{}", rounded(x, half), rounded(half, half))
+}
+
+/// For a number without an interval.
+fn three_digits(x: f64) -> String {
+    let text = rounded(x, x / 10.0);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// `x` rounded to the second digit of `scale`.
 fn rounded(x: f64, scale: f64) -> String {
+    if x >= 1e15 {
+        return format!("{x:.3e}");
+    }
     if scale <= 0.0 || !scale.is_finite() {
         return if x.fract() == 0.0 { grouped(x as u64) } else { format!("{x:.3}") };
     }
@@ -147,6 +188,7 @@ mod tests {
         check(105.234, 4.8, "105.2");
         check(0.0, 0.0, "0");
         check(12.0, 0.0, "12");
-        check(1e15, 1e9, "1,000,000,000,000,000");
+        check(1e14, 1e9, "100,000,000,000,000");
+        check(1e25, 1e9, "1.000e25");
     }
 }

@@ -93,15 +93,32 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
+/// A line of this many bytes can still be read on a screen.
+const LINE_MAX: usize = 300;
+
 /// The view that `miette` draws: positions come from our own source.
 #[derive(Debug)]
 struct Report<'a>(&'a Diagnostic);
 
+impl Report<'_> {
+    /// The source, unless the lines around the mistake are too long to be shown.
+    fn shown(&self) -> Option<&(Source, Range<usize>)> {
+        self.0
+            .at
+            .as_ref()
+            .filter(|(source, span)| source.longest_line_around(span.start) <= LINE_MAX)
+    }
+}
+
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.file {
-            Some(file) => write!(f, "{file}: {}", self.0.message),
-            None => f.write_str(&self.0.message),
+        match (&self.0.file, &self.0.at, self.shown()) {
+            (Some(file), _, _) => write!(f, "{file}: {}", self.0.message),
+            (None, Some((source, span)), None) => {
+                let (line, column) = source.position(span.start);
+                write!(f, "{}:{line}:{column}: {}", source.name(), self.0.message)
+            }
+            _ => f.write_str(&self.0.message),
         }
     }
 }
@@ -118,11 +135,11 @@ impl miette::Diagnostic for Report<'_> {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.0.at.as_ref().map(|(source, _)| source as &dyn SourceCode)
+        self.shown().map(|(source, _)| source as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let (source, span) = self.0.at.as_ref()?;
+        let (source, span) = self.shown()?;
         // Several lines would be drawn as a box around half the file: mark the first one.
         let line = source.slice(span).lines().next().unwrap_or_default().trim_end().len();
         let label = Some(self.0.label.clone());

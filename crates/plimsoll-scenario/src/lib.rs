@@ -84,7 +84,7 @@ pub fn load(path: &Path, extra: Option<&Path>) -> Result<Loaded, Vec<Diagnostic>
         Arc::make_mut(&mut catalog).extend(load_catalog(file)?);
     }
     let mut loaded = parse(&source, &catalog)?;
-    let mut errors = Vec::new();
+    let mut errors = missing_files(&loaded, directory);
     for pool in &loaded.scenario.pool {
         let Some(file) = &pool.hf_config else { continue };
         let name = pool.name.as_str();
@@ -102,6 +102,26 @@ pub fn load(path: &Path, extra: Option<&Path>) -> Result<Loaded, Vec<Diagnostic>
         }
     }
     if errors.is_empty() { Ok(loaded) } else { Err(errors) }
+}
+
+/// Files that a scenario names and that are not there.
+fn missing_files(loaded: &Loaded, directory: &Path) -> Vec<Diagnostic> {
+    let ledger = loaded.scenario.study.ledger.iter().map(|file| ("study.ledger".to_owned(), file));
+    let pools = loaded.scenario.pool.iter().filter_map(|pool| {
+        Some((format!("pool.{}.calibration", pool.name.as_str()), pool.calibration.as_ref()?))
+    });
+    ledger
+        .chain(pools)
+        .filter(|(_, file)| !directory.join(file).exists())
+        .map(|(key, file)| {
+            Diagnostic::about(
+                "unreadable-file",
+                directory.join(file).display().to_string(),
+                "is not there",
+            )
+            .help(format!("`{key}` names it; paths are relative to the scenario"))
+        })
+        .collect()
 }
 
 /// The model that a `config.json` describes, named after its directory or file.
@@ -139,7 +159,9 @@ pub fn parse(source: &Source, catalog: &Arc<Catalog>) -> Result<Loaded, Vec<Diag
     }
     let mut reader = Reader::new(source.clone(), catalog);
     reader.names = names(&document);
-    let has_demand = document.contains_key("class");
+    let has_demand = document
+        .get("class")
+        .is_some_and(|c| c.get_ref().as_array().is_none_or(|list| !list.is_empty()));
     let value = DeValue::Table(document);
     let node = Node { value: &value, span: 0..source.text().len(), key: "scenario".to_owned() };
     let scenario = Scenario::read(&node, &mut reader);
@@ -176,10 +198,9 @@ pub(crate) fn read_source(path: &Path) -> Result<Source, Diagnostic> {
     let mut bytes = Vec::new();
     file.by_ref().take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_MAX {
-        let size = file.metadata().map_or(FILE_MAX + 1, |m| m.len());
         return Err(about(
             "file-too-large",
-            format!("holds {size} bytes; at most {FILE_MAX} are read"),
+            format!("holds more than the {} MiB that are read", FILE_MAX >> 20),
         )
         .help("requests belong in a ledger: `study.ledger = \"…\"`"));
     }

@@ -25,14 +25,8 @@ pub struct Profile {
 pub fn profiles() -> &'static [Profile] {
     static PROFILES: OnceLock<Vec<Profile>> = OnceLock::new();
     PROFILES.get_or_init(|| {
-        let text = include_str!("profiles.toml");
-        let document = DeTable::parse(text).unwrap_or_else(|e| panic!("profiles.toml: {e}"));
-        // Read once and kept for the life of the process.
-        let document: &'static DeTable<'static> = Box::leak(Box::new(document.into_inner()));
-        let list = document["profile"]
-            .get_ref()
-            .as_array()
-            .unwrap_or_else(|| panic!("profiles.toml: no profiles"));
+        let list = document()["profile"].get_ref().as_array();
+        let list = list.unwrap_or_else(|| panic!("profiles.toml: no profiles"));
         list.iter()
             .map(|entry| {
                 let table =
@@ -60,6 +54,15 @@ pub fn profiles() -> &'static [Profile] {
                 }
             })
             .collect()
+    })
+}
+
+/// Read once and kept for the life of the process.
+fn document() -> &'static DeTable<'static> {
+    static DOCUMENT: OnceLock<DeTable<'static>> = OnceLock::new();
+    DOCUMENT.get_or_init(|| {
+        let document = DeTable::parse(include_str!("profiles.toml"));
+        document.unwrap_or_else(|e| panic!("profiles.toml: {e}")).into_inner()
     })
 }
 

@@ -4,7 +4,7 @@
 //! reference) and how it is read (reporting what is wrong, where). `table!` writes the
 //! implementation for a table from one declaration of its keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use plimsoll_fleet::{Catalog, nearest};
@@ -89,6 +89,11 @@ pub enum Origin {
         /// The line, from one.
         line: usize,
     },
+    /// Given with the command, over whatever the file says.
+    CommandLine {
+        /// The option.
+        option: &'static str,
+    },
     /// Nobody wrote it.
     Default {
         /// The reason for the value.
@@ -158,6 +163,10 @@ pub(crate) struct Reader<'a> {
     path: Vec<String>,
     /// Set while a default or a profile is read, which no one can point at.
     standing: Option<Origin>,
+    /// The default of the key being read, as an example of what may stand there.
+    hint: Option<&'static str>,
+    /// Lists of which an element could not be read, so that nothing is concluded from what they lack.
+    incomplete: BTreeSet<String>,
     /// Whether origins are kept: nobody explains a catalogue, and keeping them would double its cost.
     explains: bool,
 }
@@ -173,6 +182,8 @@ impl<'a> Reader<'a> {
             spans: BTreeMap::new(),
             path: Vec::new(),
             standing: None,
+            hint: None,
+            incomplete: BTreeSet::new(),
             explains: true,
         }
     }
@@ -212,6 +223,11 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// Whether every element of this list of the scenario was read.
+    pub(crate) fn is_complete(&self, list: &str) -> bool {
+        !self.incomplete.contains(list)
+    }
+
     /// A mistake at a key of the table being checked, or at the table itself.
     pub(crate) fn at_key(
         &self,
@@ -222,6 +238,17 @@ impl<'a> Reader<'a> {
         let path = format!("{}.{key}", self.path.join("."));
         let here = self.path.join(".");
         let span = self.spans.get(&path).or_else(|| self.spans.get(&here)).cloned().unwrap_or(0..0);
+        Diagnostic::at(code, &self.source, span, message)
+    }
+
+    /// A mistake about a whole key of the scenario.
+    pub(crate) fn at_root(
+        &self,
+        key: &str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let span = self.spans.get(key).cloned().unwrap_or(0..0);
         Diagnostic::at(code, &self.source, span, message)
     }
 
@@ -341,25 +368,26 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// `None` also for a value that could not be read: it has been reported, and the rest of the table can still
+    /// be checked. A check that misses a key asks `wrote` first.
     pub(crate) fn optional<T: Value>(
         &mut self,
         table: &TableNode<'_>,
         key: &'static str,
         absent: &'static str,
     ) -> Option<Option<T>> {
-        match self.written(table, key) {
-            Some(value) => value.map(Some),
-            None => {
-                if self.explains {
-                    let path = self.within(key, |reader| reader.path.join("."));
-                    let origin = Origin::Absent { meaning: absent };
-                    self.entries.push(Entry { path, value: String::new(), origin });
-                }
-                Some(None)
-            }
+        if let Some(value) = self.written(table, key) {
+            return Some(value);
         }
+        if self.explains {
+            let path = self.within(key, |reader| reader.path.join("."));
+            let origin = Origin::Absent { meaning: absent };
+            self.entries.push(Entry { path, value: String::new(), origin });
+        }
+        Some(None)
     }
 
+    /// The default also for a value that could not be read, for the same reason.
     pub(crate) fn default<T: Value>(
         &mut self,
         table: &TableNode<'_>,
@@ -367,24 +395,25 @@ impl<'a> Reader<'a> {
         toml: &'static str,
         why: &'static str,
     ) -> Option<T> {
-        match self.written(table, key) {
-            Some(value) => value,
-            None => {
-                let value =
-                    DeValue::parse(toml).unwrap_or_else(|e| panic!("the default of `{key}`: {e}"));
-                let origin = Origin::Default { why };
-                self.within(key, |reader| reader.stand_in(key, value.get_ref(), origin))
-            }
+        let before = self.hint.replace(toml);
+        let written = self.written(table, key);
+        self.hint = before;
+        if let Some(Some(value)) = written {
+            return Some(value);
         }
+        let value = DeValue::parse(toml).unwrap_or_else(|e| panic!("the default of `{key}`: {e}"));
+        let origin = Origin::Default { why };
+        self.within(key, |reader| reader.stand_in(key, value.get_ref(), origin))
     }
 
+    /// Those that could be read.
     pub(crate) fn list<T: Value>(
         &mut self,
         table: &TableNode<'_>,
         key: &'static str,
         absent: &'static str,
     ) -> Option<Vec<T>> {
-        Some(self.optional(table, key, absent)?.unwrap_or_default())
+        Some(self.optional::<Vec<T>>(table, key, absent)?.unwrap_or_default())
     }
 
     /// Reports the keys that the table does not know.
@@ -510,12 +539,23 @@ pub(crate) fn bad_quantity(
 ) {
     use plimsoll_units::Problem;
     let message = format!("`{}` must be {}: {error}", node.key, error.expected);
-    let fix = match &error.problem {
-        Problem::UnitMissing { suggestion } | Problem::PercentMissing { suggestion } => {
+    // The key's own default knows best which unit and size belong there.
+    let hint =
+        reader.hint.filter(|toml| toml.starts_with('\'')).map(|toml| toml.trim_matches('\''));
+    let shape = Shape::Quantity { noun: error.expected, examples: error.examples, bare };
+    let fix = match (&error.problem, hint) {
+        (Problem::UnitMissing { .. }, Some(hint))
+            if hint.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            let number = number_text(node.value).unwrap_or_else(|| error.input.clone());
+            let unit = hint.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+            format!("write `{} = \"{number}{unit}\"`", node.key)
+        }
+        (Problem::UnitMissing { suggestion } | Problem::PercentMissing { suggestion }, _) => {
             format!("write `{} = \"{suggestion}\"`", node.key)
         }
-        _ => {
-            let shape = Shape::Quantity { noun: error.expected, examples: error.examples, bare };
+        (_, Some(hint)) => format!("write {} such as `{} = \"{hint}\"`", error.expected, node.key),
+        (_, None) => {
             format!("write {} such as `{} = {}`", error.expected, node.key, example(&shape))
         }
     };
@@ -686,6 +726,10 @@ impl<T: Value> Value for Vec<T> {
             };
             match (value, &mut all) {
                 (Some(value), Some(all)) => all.push(value),
+                // What is left of a list of tables can still be checked; half a list of numbers cannot.
+                (None, _) if table_like => {
+                    reader.incomplete.insert(node.key.clone());
+                }
                 _ => all = None,
             }
         }

@@ -29,8 +29,14 @@ fn pool_defaults(pool: &Pool, catalog: &Catalog, entries: &mut [Entry]) {
             &entry,
             &model.fact,
         );
-        let dtype = shape.quantization.clone().or_else(|| shape.dtype.clone());
-        fill(entries, &path("weights"), dtype.map(|d| format!("{d:?}")), &entry, &model.fact);
+        let dtype = shape.quantization.as_deref().or(shape.dtype.as_deref()).and_then(weights_word);
+        fill(
+            entries,
+            &path("weights"),
+            dtype.map(|word| format!("\"{word}\"")),
+            &entry,
+            &model.fact,
+        );
     }
     let (Ok(engine), Some(accelerator)) = (catalog.engine(pool.engine.as_str()), accelerator)
     else {
@@ -52,6 +58,17 @@ fn pool_defaults(pool: &Pool, catalog: &Catalog, entries: &mut [Entry]) {
     let fraction = by_devices.map_or(engine.memory_fraction, |(_, fraction)| *fraction);
     set("memory_utilization", engine.memory_reserve.is_empty().then(|| fraction.get().to_string()));
     set("prefix_caching", engine.prefix_caching.map(|b| b.to_string()));
+}
+
+/// A configuration's word for a number format as the key `weights` writes it.
+fn weights_word(published: &str) -> Option<&'static str> {
+    Some(match published {
+        "bfloat16" => "bf16",
+        "float16" => "fp16",
+        "fp8" => "fp8",
+        "mxfp4" => "mxfp4",
+        _ => return None,
+    })
 }
 
 fn list_prices(provider: &Provider, catalog: &Catalog, entries: &mut [Entry]) {

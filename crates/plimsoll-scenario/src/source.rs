@@ -44,6 +44,15 @@ impl Source {
         (line, column + 1)
     }
 
+    /// The length of the longest of three lines: the one that holds a byte, and its neighbours.
+    pub(crate) fn longest_line_around(&self, offset: usize) -> usize {
+        let starts = &self.inner.line_starts;
+        let line = starts.partition_point(|start| *start <= offset);
+        let end = |i: usize| starts.get(i).copied().unwrap_or(self.text().len());
+        let lines = line.saturating_sub(2)..(line + 1).min(starts.len());
+        lines.map(|i| end(i + 1) - starts[i]).max().unwrap_or(0)
+    }
+
     /// What stands there.
     pub fn slice(&self, span: &Range<usize>) -> &str {
         self.text().get(span.clone()).unwrap_or_default()

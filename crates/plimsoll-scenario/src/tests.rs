@@ -49,6 +49,12 @@ fn sample(key: &str, shape: &Shape) -> String {
 }
 
 fn assignment(table: &str, key: &str, shape: &Shape) -> String {
+    // What a provider is asked for must have a price.
+    match (table, key) {
+        ("provider", "provider") => return "provider = \"openai\"".to_owned(),
+        ("provider", "model") => return "model = \"gpt-4o\"".to_owned(),
+        _ => {}
+    }
     // A table's own name is what the others refer to.
     let value = if key == "name" { sample(table, shape) } else { sample(key, shape) };
     format!("{key} = {value}")
@@ -241,7 +247,10 @@ fn every_key_survives_every_value() {
 #[test]
 fn every_key_accepts_its_example() {
     // These need a companion key, by design.
-    const NEED_MORE: [&str; 11] = [
+    const NEED_MORE: [&str; 14] = [
+        "pool.disaggregation",
+        "provider.model",
+        "provider.provider",
         "class.burst",
         "class.arrivals",
         "class.deadline",
@@ -297,6 +306,7 @@ fn everything_has_an_origin() {
                 Origin::Default { why } => assert!(why.len() > 5, "{entry:?}"),
                 Origin::Profile { name, .. } => assert_eq!(*name, profile.name),
                 Origin::Catalog { as_of, .. } => assert_eq!(as_of.len(), 10),
+                Origin::CommandLine { .. } => panic!("no command line was read"),
                 Origin::Absent { meaning } => {
                     assert!(entry.value.is_empty() && !meaning.is_empty())
                 }

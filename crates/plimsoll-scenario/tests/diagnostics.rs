@@ -69,6 +69,23 @@ fn every_mistake_has_its_message() {
         ("out-of-range__cv", class("cv = 0\n")),
         ("out-of-range__every", class("arrivals = \"dumps\"\nevery = \"1ms\"\n")),
         ("out-of-range__count", class("agent = { calls = 1e9 }\n")),
+        ("out-of-range__burst", class("burst = { times = 1.5, lasts = \"1ns\", every = \"2ns\" }\n")),
+        ("out-of-range__confidence", format!("[study]\nconfidence = 0.99999999\n{CLASS}")),
+        ("bad-date__far", format!("[study]\nas_of = 9999-12-31\n{CLASS}")),
+        ("bad-quantity__likely-unit", format!("[study]\nhorizon = 7\n{CLASS}")),
+        ("bad-quantity__slip", class("cache_hit = 1.5\n")),
+        ("bad-quantity__bits", pool("[[pool]]
+name = \"b\"
+model = \"llama-3.1-8b\"
+accelerator = \"h100\"
+disaggregation = { decode = \"a\", link = \"400Gb/s\" }
+")),
+        ("missing-key__price", format!("{CLASS}[[provider]]\nname = \"h\"\nprovider = \"openai\"\nmodel = \"gtp-4o\"\n")),
+        ("missing-key__empty-class", "class = []\n[study]\nname = \"x\"\n".to_owned()),
+        ("dangling-name__latency", format!("{CLASS}[[region]]\nname = \"east\"\nlatency_to = {{ wset = \"1ms\" }}\n[[region]]\nname = \"west\"\n")),
+        ("contradiction__decode", pool("disaggregation = { decode = \"a\" }\n")),
+        ("contradiction__no-call", class("stages = [{ name = \"s\", latency = \"1s\" }]\n")),
+        ("too-many", (0..501).map(|i| format!("[[class]]\nname = \"c{i}\"\nprofile = \"chat\"\nrate = \"1/s\"\n")).collect()),
         ("out-of-range__slo", class("slo = { ttft = \"0s\" }\n")),
         ("out-of-range__pool-zero", pool("max_model_len = 0\n")),
         ("out-of-range__context", pool("max_model_len = 999999\n")),
@@ -146,8 +163,47 @@ to = \"mian\"
             (9, "impossible-distribution"),
             (11, "bad-quantity"),
             (15, "unknown-name"),
+            (17, "impossible-group"),
             (20, "dangling-name"),
             (21, "dangling-name"),
+        ]
+    );
+}
+
+/// A value that cannot be read hides no contradiction between the others.
+#[test]
+fn one_mistake_does_not_hide_another() {
+    let text = "\
+[[class]]
+name = \"a\"
+profile = \"chat\"
+rate = \"1/s\"
+priority = 5000
+cv = 500
+agent = { calls = 3 }
+sessions = { turns = 3 }
+
+[[event]]
+name = \"e\"
+kind = \"lunch\"
+from = 2026-11-17
+to = 2026-11-16
+
+[[route]]
+to = \"nowhere\"
+";
+    let mistakes = parse(&Source::new("two.toml", text), builtin()).unwrap_err();
+    let lines: Vec<(usize, &str)> =
+        mistakes.iter().map(|m| (m.position().unwrap().0, m.code)).collect();
+    assert_eq!(
+        lines,
+        [
+            (5, "out-of-range"),
+            (6, "out-of-range"),
+            (8, "contradiction"),
+            (12, "unknown-word"),
+            (14, "contradiction"),
+            (17, "dangling-name"),
         ]
     );
 }
@@ -170,7 +226,7 @@ fn hostile_files_get_an_answer() {
     ] {
         let mistakes = parse(&Source::new("hostile.toml", text), builtin()).unwrap_err();
         assert!(!mistakes.is_empty());
-        let shown: usize = mistakes.iter().take(50).map(|m| m.message.len()).sum();
+        let shown: usize = mistakes.iter().take(50).map(|m| m.render(false, 100).len()).sum();
         assert!(shown < 100_000, "a message as long as the file");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// The day that stands for today, so that the same input gives the same bytes
-    #[arg(long, global = true, value_name = "DATE")]
+    #[arg(long, global = true, value_name = "DATE", value_parser = day)]
     pub(crate) as_of: Option<Date>,
     /// Threads to use; the answer does not depend on it
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -102,4 +102,14 @@ pub enum CatalogTopic {
     Prices,
     /// Workload profiles for classes
     Profiles,
+}
+
+/// A day that a study can be about.
+fn day(text: &str) -> Result<Date, String> {
+    let day: Date = text.parse().map_err(|_| "not a day such as 2026-11-17".to_owned())?;
+    if plimsoll_scenario::in_reach(day) {
+        Ok(day)
+    } else {
+        Err("not a day of these centuries".to_owned())
+    }
 }

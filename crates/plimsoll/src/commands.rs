@@ -49,7 +49,11 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> 
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
         }
-        Command::Schema => Ok(format!("{:#}\n", json_schema())),
+        Command::Schema => Ok(either(
+            global,
+            || json!({ "schema": "plimsoll/schema/v1", "json_schema": json_schema() }),
+            || format!("{:#}\n", json_schema()),
+        )),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "plimsoll", &mut script);
@@ -74,7 +78,20 @@ pub(crate) fn either(
 }
 
 fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> {
-    load(file, global.catalog.as_deref()).map_err(Failure::input)
+    let mut loaded = load(file, global.catalog.as_deref()).map_err(Failure::input)?;
+    // What the command line overrides is no longer what the file says.
+    let overrides = [
+        ("study.seed", "--seed", global.seed.map(|seed| seed.to_string())),
+        ("study.as_of", "--as-of", global.as_of.map(|day| day.to_string())),
+    ];
+    for (path, option, value) in overrides {
+        let entry = loaded.entries.iter_mut().find(|entry| entry.path == path);
+        if let (Some(value), Some(entry)) = (value, entry) {
+            entry.value = value;
+            entry.origin = Origin::CommandLine { option };
+        }
+    }
+    Ok(loaded)
 }
 
 /// `--as-of`, else the scenario's, else the clock's.
@@ -132,6 +149,7 @@ fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
 fn assumption(entry: &plimsoll_scenario::Entry) -> Option<Assumption> {
     let (provenance, source, date) = match &entry.origin {
         Origin::File { file, line } => (Provenance::Supplied, format!("{file}:{line}"), None),
+        Origin::CommandLine { option } => (Provenance::Supplied, (*option).to_owned(), None),
         Origin::Default { why } => (Provenance::Modeled, format!("default: {why}"), None),
         Origin::Profile { name, as_of } => {
             (Provenance::Modeled, format!("profile `{name}`"), Some((*as_of).to_owned()))

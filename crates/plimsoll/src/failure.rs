@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::io::Write;
+use std::panic::PanicHookInfo;
+use std::sync::Mutex;
 
 use plimsoll_scenario::Diagnostic;
 use serde_json::{Value, json};
@@ -13,6 +15,16 @@ pub(crate) struct Failure {
     diagnostics: Vec<Diagnostic>,
     /// A text that is already laid out, such as a usage message.
     text: Option<String>,
+}
+
+/// Where the last panic happened.
+static PLACE: Mutex<Option<String>> = Mutex::new(None);
+
+/// A panic hook that says nothing yet, but remembers the place.
+pub fn remember_panic(info: &PanicHookInfo<'_>) {
+    if let Ok(mut place) = PLACE.lock() {
+        *place = info.location().map(ToString::to_string);
+    }
 }
 
 /// More than this many at once help nobody.
@@ -46,6 +58,8 @@ impl Failure {
             .map(|s| (*s).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "no message".to_owned());
+        let place = PLACE.lock().ok().and_then(|mut place| place.take());
+        let message = place.map_or(message.clone(), |place| format!("{message} ({place})"));
         let diagnostic = Diagnostic::about(
             "internal-bug",
             "plimsoll",
@@ -75,7 +89,7 @@ impl Failure {
     }
 
     fn tell_people(&self, err: &mut dyn Write) -> std::io::Result<()> {
-        let colour = crate::colour();
+        let colour = crate::colour(&std::io::stderr());
         for diagnostic in self.diagnostics.iter().take(SHOWN_MAX) {
             writeln!(err, "{}", diagnostic.render(colour, 100).trim_end())?;
             writeln!(err)?;

@@ -12,12 +12,14 @@ mod failure;
 mod files;
 mod reference;
 
-use std::io::{IsTerminal as _, Write};
+use std::ffi::OsString;
+use std::io::Write;
 
 use clap::Parser as _;
 use plimsoll_report::Heading;
 
 pub use args::{Cli, Command};
+pub use failure::remember_panic;
 pub use reference::cli_reference;
 
 use failure::Failure;
@@ -33,16 +35,21 @@ pub const VERSION: &str = concat!(
 );
 
 /// Runs a command line and returns its exit code. Results go to `out`, talk to `err`.
-pub fn run(arguments: &[String], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+pub fn run(arguments: &[OsString], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let wants_json = arguments.iter().skip(1).take_while(|a| *a != "--").any(|a| a == "--json");
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             // --help and --version are answers.
-            let text = if colour() {
-                error.render().ansi().to_string()
-            } else {
-                error.render().to_string()
+            let text = match error.kind() {
+                clap::error::ErrorKind::DisplayVersion if wants_json => {
+                    format!(
+                        "{:#}\n",
+                        serde_json::json!({ "schema": "plimsoll/version/v1", "version": VERSION })
+                    )
+                }
+                _ if colour(&std::io::stdout()) => error.render().ansi().to_string(),
+                _ => error.render().to_string(),
             };
             return finish(write!(out, "{text}"), err, 0);
         }
@@ -60,24 +67,24 @@ pub fn run(arguments: &[String], out: &mut dyn Write, err: &mut dyn Write) -> u8
     }
 }
 
-/// A reader that went away (`| head`) is no failure.
+/// A reader that went away (`| head`) is no failure. A full disk is one, but not a bug of ours.
 fn finish(written: std::io::Result<()>, err: &mut dyn Write, code: u8) -> u8 {
     match written {
         Ok(()) => code,
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => code,
         Err(error) => {
+            // Nothing is left to be told if even this cannot be written.
             let _ = writeln!(err, "plimsoll: the answer could not be written: {error}");
-            3
+            2
         }
     }
 }
 
-/// Whether stdout shows colour: a terminal, and nobody said `NO_COLOR`.
-pub(crate) fn colour() -> bool {
-    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
-        && std::io::stdout().is_terminal()
+/// Whether a stream shows colour: a terminal, and nobody said `NO_COLOR`.
+pub(crate) fn colour(stream: &impl anstream::stream::RawStream) -> bool {
+    stream.is_terminal() && anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
 pub(crate) fn heading() -> Heading {
-    if colour() { Heading::Bold } else { Heading::Plain }
+    if colour(&std::io::stdout()) { Heading::Bold } else { Heading::Plain }
 }

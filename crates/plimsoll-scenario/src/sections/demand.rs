@@ -86,7 +86,11 @@ fn class_makes_sense(class: &Class, reader: &mut Reader<'_>) {
             .stages
             .iter()
             .all(|s| s.latency.is_some() || s.tool.is_some() || s.prompt.is_some());
-    if !shaped && !stages_shaped {
+    let tried = reader.wrote("prompt") && class.prompt.is_none()
+        || reader.wrote("output") && class.output.is_none()
+        || reader.wrote("pairs") && class.pairs.is_empty()
+        || reader.wrote("stages") && class.stages.is_empty();
+    if !shaped && !stages_shaped && !tried {
         let missing = if class.prompt.is_none() { "prompt" } else { "output" };
         let diagnostic = reader
             .at_key(
@@ -96,6 +100,20 @@ fn class_makes_sense(class: &Class, reader: &mut Reader<'_>) {
             )
             .label(format!("`{missing}` is missing, and neither `pairs` nor every stage gives it"))
             .help(format!("add `{missing} = {{ p50 = 900, p95 = 4200 }}` or `profile = \"chat\"`"));
+        reader.report(diagnostic);
+    }
+    let calls_none = |s: &Stage| {
+        s.prompt.is_none() && (s.latency.is_some() || s.tool.is_some()) || s.share.get() == 0.0
+    };
+    if !class.stages.is_empty() && class.stages.iter().all(calls_none) {
+        let diagnostic = reader
+            .at_key(
+                "stages",
+                "contradiction",
+                format!("no stage of class `{}` calls a model", class.name.as_str()),
+            )
+            .label("latencies and tools only")
+            .help("add a stage such as `{ name = \"answer\", prompt = 900, output = 200 }`");
         reader.report(diagnostic);
     }
     if !class.pairs.is_empty() && reader.wrote("prompt") {
@@ -121,7 +139,7 @@ fn class_makes_sense(class: &Class, reader: &mut Reader<'_>) {
         reader.report(diagnostic);
     }
     match (class.arrivals, class.every) {
-        (Spacing::Dumps, None) => {
+        (Spacing::Dumps, None) if !reader.wrote("every") => {
             let diagnostic = reader
                 .at_key(
                     "arrivals",
@@ -193,23 +211,32 @@ fn class_makes_sense(class: &Class, reader: &mut Reader<'_>) {
     }
 }
 
-/// Demand must come from somewhere.
+/// Demand must come from somewhere, and in numbers that a study can carry.
 pub(super) fn classes_have_demand(scenario: &Scenario, reader: &mut Reader<'_>) {
     for class in &scenario.class {
-        if class.rate.is_none() && scenario.study.ledger.is_none() {
-            let name = class.name.as_str();
+        let name = class.name.as_str();
+        let tried = reader.within("class", |r| r.within(name, |r| r.wrote("rate")));
+        if class.rate.is_none() && scenario.study.ledger.is_none() && !tried {
+            let message = format!("class `{name}` does not say how often its tasks come");
             let diagnostic = reader
-                .within("class", |r| {
-                    r.within(name, |r| {
-                        r.at_key(
-                            "rate",
-                            "missing-key",
-                            format!("class `{name}` does not say how often its tasks come"),
-                        )
-                    })
-                })
+                .within("class", |r| r.within(name, |r| r.at_key("rate", "missing-key", message)))
                 .label("`rate` is missing, and the study names no ledger")
                 .help("add `rate = \"40/s\"`");
+            reader.report(diagnostic);
+        }
+    }
+    for (key, count, most) in
+        [("class", scenario.class.len(), 500), ("event", scenario.event.len(), 200)]
+    {
+        if count > most {
+            let diagnostic = reader
+                .at_root(
+                    key,
+                    "too-many",
+                    format!("{count} of `{key}` are more than the {most} a study carries"),
+                )
+                .label("the first of them")
+                .help("join those that share a token shape and an SLO");
             reader.report(diagnostic);
         }
     }
@@ -278,6 +305,16 @@ table! {
 
 fn burst_makes_sense(burst: &Burst, reader: &mut Reader<'_>) {
     let (times, lasts, every) = (burst.times.get(), burst.lasts.get(), burst.every.get());
+    if lasts < 1.0 {
+        let diagnostic = reader
+            .at_key("lasts", "out-of-range", format!("episodes of {} are no bursts", burst.lasts))
+            .label("less than 1 s")
+            .help(
+                "write `lasts = \"30s\"`, or describe shorter clustering with `arrivals` and `cv`",
+            );
+        reader.report(diagnostic);
+        return;
+    }
     if let Err(error) = plimsoll_stats::Burst::new(times, lasts, every) {
         let most = if lasts > 0.0 && every > lasts { every / lasts } else { 2.0 };
         let diagnostic = reader
@@ -370,7 +407,9 @@ fn stage_makes_sense(stage: &Stage, reader: &mut Reader<'_>) {
             .help("split it into two stages");
         reader.report(diagnostic);
     }
-    if stage.prompt.is_some() != stage.output.is_some() {
+    if stage.prompt.is_some() != stage.output.is_some()
+        && !(reader.wrote("prompt") && reader.wrote("output"))
+    {
         let missing = if stage.prompt.is_none() { "prompt" } else { "output" };
         let diagnostic = reader
             .at_key(

@@ -59,7 +59,7 @@ table! {
         /// Makes every draw repeatable.
         seed: Whole<0, 9_223_372_036_854_775_807>, default("7", "any number will do; it is printed with every result");
         /// Independent runs behind each number.
-        runs: Whole<2, 1000>, default("8", "enough for an interval, cheap enough for every command");
+        runs: Whole<2, 64>, default("8", "enough for an interval, cheap enough for every command");
         /// Stands for today, so that the same input gives the same bytes.
         as_of: Day, optional("`--as-of`, else today");
         /// Plan for demand that is exceeded with one minus this probability.
@@ -140,20 +140,20 @@ fn study_makes_sense(study: &Study, reader: &mut Reader<'_>) {
             .help("write `window = \"10s\"`");
         reader.report(diagnostic);
     }
-    for (key, share) in [
-        ("demand_quantile", study.demand_quantile),
-        ("attainment", study.attainment),
-        ("confidence", study.confidence),
+    for (key, share, least, most) in [
+        ("demand_quantile", study.demand_quantile, 0.01, 0.999),
+        ("attainment", study.attainment, 0.01, 0.99999),
+        ("confidence", study.confidence, 0.5, 0.999),
     ] {
         let share = share.get();
-        if share <= 0.0 || share >= 1.0 {
+        if !(least..=most).contains(&share) {
             let diagnostic = reader
                 .at_key(
                     key,
                     "out-of-range",
-                    format!("`{key}` must lie strictly between 0 and 1; it is {share}"),
+                    format!("`{key}` must lie between {least} and {most}; it is {share}"),
                 )
-                .label("nothing is certain, and nothing is never")
+                .label("nothing is certain, and no sample shows more")
                 .help(format!("write `{key} = 0.95`"));
             reader.report(diagnostic);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_units::{Bytes, BytesPerSecond, Factor, Fraction, Seconds, Tokens, UsdPerToken};
 
-use crate::read::{Reader, Whole, choice, table};
+use crate::read::{Reader, Whole, choice, clip, table};
 use crate::sections::Scenario;
 use crate::values::{
     AcceleratorName, ClassName, EngineName, InstanceName, ModelName, Name, PoolName, RegionName,
@@ -53,7 +53,7 @@ fn route_makes_sense(route: &Route, reader: &mut Reader<'_>) {
 
 /// Shares of the routes of one class.
 pub(super) fn routes_add_up(scenario: &Scenario, reader: &mut Reader<'_>) {
-    if scenario.route.is_empty() {
+    if scenario.route.is_empty() || !reader.is_complete("route") {
         return;
     }
     let mut shares: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
@@ -266,7 +266,11 @@ table! {
 
 fn pool_makes_sense(pool: &Pool, reader: &mut Reader<'_>) {
     let name = pool.name.as_str();
-    if pool.model.is_none() && pool.hf_config.is_none() {
+    if pool.model.is_none()
+        && pool.hf_config.is_none()
+        && !reader.wrote("model")
+        && !reader.wrote("hf_config")
+    {
         let diagnostic = reader
             .at_key(
                 "model",
@@ -317,7 +321,23 @@ fn pool_makes_sense(pool: &Pool, reader: &mut Reader<'_>) {
             reader.report(diagnostic);
         }
     }
-    if pool.role == Role::Prefill && pool.disaggregation.is_none() {
+    if let Some(decode) = pool.disaggregation.as_ref().map(|d| &d.decode)
+        && decode.as_str() == name
+    {
+        let diagnostic = reader
+            .at_key(
+                "disaggregation",
+                "contradiction",
+                format!("pool `{name}` hands its KV to itself"),
+            )
+            .label("the pool that prefills")
+            .help("name the pool that decodes");
+        reader.report(diagnostic);
+    }
+    if pool.role == Role::Prefill
+        && pool.disaggregation.is_none()
+        && !reader.wrote("disaggregation")
+    {
         let diagnostic = reader
             .at_key(
                 "role",
@@ -421,7 +441,7 @@ table! {
 
 table! {
     /// Where devices may be had.
-    pub struct Region = "region" {
+    pub struct Region = "region", check region_makes_sense {
         /// What pools and classes call it.
         name: Name, required;
         /// As price tables call it.
@@ -434,6 +454,26 @@ table! {
         latency: Seconds, default("'0s'", "users are near; give what a probe measures");
         /// The way to other regions.
         latency_to: BTreeMap<String, Seconds>, default("{}", "no other region is reached");
+    }
+}
+
+fn region_makes_sense(region: &Region, reader: &mut Reader<'_>) {
+    let known = reader.names.get("region").cloned().unwrap_or_default();
+    for other in region.latency_to.keys().filter(|other| !known.contains(other)) {
+        let near = plimsoll_fleet::nearest(other, known.iter().map(String::as_str));
+        let help = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "add it as a `[[region]]`, or take it out".to_owned(),
+        };
+        let diagnostic = reader
+            .at_key(
+                "latency_to",
+                "dangling-name",
+                format!("no region of this scenario is called `{}`", clip(other)),
+            )
+            .label("refers to nothing")
+            .help(help);
+        reader.report(diagnostic);
     }
 }
 
@@ -453,7 +493,7 @@ table! {
 
 table! {
     /// A hosted model that is paid by the token, under limits.
-    pub struct Provider = "provider" {
+    pub struct Provider = "provider", check provider_has_a_price {
         /// What routes call it.
         name: Name, required;
         /// Whose service it is, as the catalogue's token prices call it.
@@ -485,6 +525,36 @@ table! {
         /// Its gaps between tokens.
         tpot: Spread<Seconds>, default("{ p50 = '15ms', p95 = '40ms' }", "an order of magnitude; measure your own");
     }
+}
+
+fn provider_has_a_price(provider: &Provider, reader: &mut Reader<'_>) {
+    let listed =
+        reader.catalog.token_prices.iter().any(|p| {
+            p.provider.eq_ignore_ascii_case(&provider.provider) && p.model == provider.model
+        });
+    let given = |key: &str, price: Option<UsdPerToken>| price.is_some() || reader.wrote(key);
+    if listed || (given("input", provider.input) && given("output", provider.output)) {
+        return;
+    }
+    let prices = reader.catalog.token_prices.iter();
+    let same = prices
+        .filter(|p| p.provider.eq_ignore_ascii_case(&provider.provider))
+        .map(|p| p.model.as_str());
+    let near = plimsoll_fleet::nearest(&provider.model, same);
+    let help = match near.first() {
+        Some(near) => format!("write `model = \"{near}\"`, or give `input` and `output` yourself"),
+        None => "add `input = \"$3/Mtok\"` and `output = \"$15/Mtok\"`; `plimsoll catalog prices` lists what is known".to_owned(),
+    };
+    let message = format!(
+        "nobody knows what `{}` costs at `{}`",
+        clip(&provider.model),
+        clip(&provider.provider)
+    );
+    let diagnostic = reader
+        .at_key("model", "missing-key", message)
+        .label("no list price, and none is given")
+        .help(help);
+    reader.report(diagnostic);
 }
 
 choice! {
