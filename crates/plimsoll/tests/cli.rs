@@ -79,6 +79,22 @@ fn review_prints_the_demand_side_of_the_launch_table() {
     insta::assert_snapshot!("review_support_bot", shown(&["review", "examples/support-bot.toml"]));
 }
 
+/// What the README shows is what the program prints.
+#[test]
+fn the_readme_shows_real_output() {
+    let readme = std::fs::read_to_string(repository().join("README.md")).expect("a README");
+    let shown = readme
+        .split("$ plimsoll review examples/launch-week.toml\n")
+        .nth(1)
+        .expect("the example's output");
+    let shown = shown.split("…\n").next().expect("the part that is shown");
+    let output = text(&plimsoll(&["review", "examples/launch-week.toml"]).stdout);
+    assert!(
+        shown.lines().count() > 8 && output.starts_with(shown),
+        "the README shows\n{shown}\nbut it is\n{output}"
+    );
+}
+
 /// The launch of the example is the one its text promises: about 100 requests a second become about 300, prompts
 /// double, the cache hit rate collapses.
 #[test]
