@@ -1,6 +1,7 @@
 //! Vision towers: only their tensors matter, since they hold memory beside the language model.
 
-use super::{Builder, Fields, HfError};
+use super::fields::Fields;
+use super::{Builder, HfError};
 use crate::architecture::{Part, Role};
 
 /// How a tower's blocks are built.
@@ -13,6 +14,21 @@ struct Blocks {
     gated: bool,
     /// LayerNorm has a bias, RMSNorm none.
     layer_norm: bool,
+}
+
+impl Blocks {
+    /// The usual: biases everywhere, two layers in the MLP, LayerNorm.
+    fn plain(width: u64, inner: u64, count: u64) -> Self {
+        Self {
+            width,
+            inner,
+            count,
+            attention_bias: true,
+            mlp_bias: true,
+            gated: false,
+            layer_norm: true,
+        }
+    }
 }
 
 /// Adds the tower of a multimodal configuration; a family not known here adds a note instead.
@@ -33,18 +49,7 @@ pub(super) fn tower(
             linear(builder, "patch", width, need("num_channels")? * patch * patch, true);
             linear(builder, "position", side * side, width, false);
             let (inner, count) = (need("intermediate_size")?, need("num_hidden_layers")?);
-            blocks(
-                builder,
-                &Blocks {
-                    width,
-                    inner,
-                    count,
-                    attention_bias: true,
-                    mlp_bias: true,
-                    gated: false,
-                    layer_norm: true,
-                },
-            );
+            blocks(builder, &Blocks::plain(width, inner, count));
             linear(builder, "post_layernorm", 2 * width, 1, false);
             linear(builder, "projector", width, text_width, false);
             linear(builder, "projector_norm", width, 1, false);
@@ -61,18 +66,7 @@ pub(super) fn tower(
             );
             linear(builder, "position", need("num_position_embeddings")?, width, false);
             let (inner, count) = (need("intermediate_size")?, need("depth")?);
-            blocks(
-                builder,
-                &Blocks {
-                    width,
-                    inner,
-                    count,
-                    attention_bias: true,
-                    mlp_bias: true,
-                    gated: false,
-                    layer_norm: true,
-                },
-            );
+            blocks(builder, &Blocks::plain(width, inner, count));
             linear(builder, "merger_norm", 2 * width, 1, false);
             linear(builder, "merger_fc1", merged, merged, true);
             linear(builder, "merger_fc2", need("out_hidden_size")?, merged, true);
@@ -90,15 +84,7 @@ pub(super) fn tower(
             let (inner, count) = (need("intermediate_size")?, need("depth")?);
             blocks(
                 builder,
-                &Blocks {
-                    width,
-                    inner,
-                    count,
-                    attention_bias: true,
-                    mlp_bias: true,
-                    gated: true,
-                    layer_norm: false,
-                },
+                &Blocks { gated: true, layer_norm: false, ..Blocks::plain(width, inner, count) },
             );
             linear(builder, "merger_norm", width, 1, false);
             linear(builder, "merger_fc1", merged, merged, true);
@@ -141,18 +127,7 @@ pub(super) fn tower(
             linear(builder, "class,position", side * side + 2, width, false);
             linear(builder, "pre,post_norm", 4 * width, 1, false);
             let count = need("num_hidden_layers")?;
-            blocks(
-                builder,
-                &Blocks {
-                    width,
-                    inner,
-                    count,
-                    attention_bias: true,
-                    mlp_bias: true,
-                    gated: false,
-                    layer_norm: true,
-                },
-            );
+            blocks(builder, &Blocks::plain(width, inner, count));
             let output = need("projector_output_dim")?;
             linear(builder, "adapter_fc1", need("projector_input_dim")?, inner, false);
             linear(builder, "adapter_fc2", output, output, false);
@@ -210,18 +185,7 @@ pub(super) fn tower(
                 false,
             );
             let (inner, count) = (need("vt_intermediate_size")?, need("vt_num_hidden_layers")?);
-            blocks(
-                builder,
-                &Blocks {
-                    width,
-                    inner,
-                    count,
-                    attention_bias: true,
-                    mlp_bias: true,
-                    gated: false,
-                    layer_norm: true,
-                },
-            );
+            blocks(builder, &Blocks::plain(width, inner, count));
             linear(builder, "final_layernorm", 2 * width, 1, false);
             linear(builder, "projector_norm", 2 * need("mm_hidden_size")?, 1, false);
             linear(builder, "projector_in", merged, merged, true);
