@@ -1,0 +1,227 @@
+//! Budgets worked by hand: literal integers, with the arithmetic beside them.
+
+use plimsoll_fleet::{Architecture, from_hf};
+use plimsoll_units::{Bytes, Tokens};
+use proptest::prelude::*;
+
+use super::*;
+
+fn model(config: &str) -> Architecture {
+    from_hf(config).unwrap_or_else(|e| panic!("{config}: {e}"))
+}
+
+const LLAMA_8B: &str = r#"{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,
+    "num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256}"#;
+const LLAMA_70B: &str = r#"{"model_type":"llama","hidden_size":8192,"num_hidden_layers":80,"num_attention_heads":64,
+    "num_key_value_heads":8,"intermediate_size":28672,"vocab_size":128256}"#;
+const QWEN3_30B: &str = r#"{"model_type":"qwen3_moe","hidden_size":2048,"num_hidden_layers":48,"num_attention_heads":32,
+    "num_key_value_heads":4,"head_dim":128,"num_experts":128,"num_experts_per_tok":8,"moe_intermediate_size":768,
+    "intermediate_size":6144,"vocab_size":151936,"tie_word_embeddings":false}"#;
+const QWEN3_600M: &str = r#"{"model_type":"qwen3","hidden_size":1024,"num_hidden_layers":28,"num_attention_heads":16,
+    "num_key_value_heads":8,"head_dim":128,"intermediate_size":3072,"vocab_size":151936,"tie_word_embeddings":true}"#;
+const DEEPSEEK: &str = r#"{"model_type":"deepseek_v3","hidden_size":7168,"num_hidden_layers":61,"num_attention_heads":128,
+    "q_lora_rank":1536,"kv_lora_rank":512,"qk_rope_head_dim":64,"qk_nope_head_dim":128,"v_head_dim":128,
+    "intermediate_size":18432,"n_routed_experts":256,"num_experts_per_tok":8,"moe_intermediate_size":2048,
+    "n_shared_experts":1,"first_k_dense_replace":3,"vocab_size":129280}"#;
+const GEMMA_27B: &str = r#"{"model_type":"gemma3_text","hidden_size":5376,"num_hidden_layers":62,"num_attention_heads":32,
+    "num_key_value_heads":16,"head_dim":128,"intermediate_size":21504,"vocab_size":262208,"sliding_window":1024,
+    "sliding_window_pattern":6}"#;
+const GPT_OSS_20B: &str = r#"{"model_type":"gpt_oss","hidden_size":2880,"num_hidden_layers":24,"num_attention_heads":64,
+    "num_key_value_heads":8,"head_dim":64,"intermediate_size":2880,"vocab_size":201088,"num_local_experts":32,
+    "num_experts_per_tok":4,"sliding_window":128,"layer_types":["sliding_attention","full_attention",
+    "sliding_attention","full_attention","sliding_attention","full_attention","sliding_attention","full_attention",
+    "sliding_attention","full_attention","sliding_attention","full_attention","sliding_attention","full_attention",
+    "sliding_attention","full_attention","sliding_attention","full_attention","sliding_attention","full_attention",
+    "sliding_attention","full_attention","sliding_attention","full_attention"]}"#;
+const QWEN3_NEXT: &str = r#"{"model_type":"qwen3_next","hidden_size":2048,"num_hidden_layers":48,"num_attention_heads":16,
+    "num_key_value_heads":2,"head_dim":256,"full_attention_interval":4,"linear_num_key_heads":16,
+    "linear_num_value_heads":32,"linear_key_head_dim":128,"linear_value_head_dim":128,"linear_conv_kernel_dim":4,
+    "num_experts":512,"num_experts_per_tok":10,"moe_intermediate_size":512,"shared_expert_intermediate_size":512,
+    "intermediate_size":5120,"vocab_size":151936,"tie_word_embeddings":false}"#;
+
+fn bytes(config: &str, placement: Placement, format: Format) -> u64 {
+    weights(&model(config), &placement, format).unwrap().total().get()
+}
+
+/// (bytes of a block of 16 tokens in 16 bits, groups)
+fn block(config: &str, placement: Placement) -> (u64, usize) {
+    let layout = KvLayout::of(&model(config), &placement, 2, Tokens::new(16)).unwrap();
+    (layout.block_bytes().get(), layout.groups().len())
+}
+
+// ----- GQA
+
+/// 8,030,261,248 parameters x 2. On two devices: the vocabulary 2 x 128256 x 4096 x 2 / 2 = 1,050,673,152, a layer's
+/// linears (4096x4096x2 + 1024x4096x2 + 3x14336x4096 = 218,103,808 numbers) x 2 / 2, and its norms whole, 8192 x 2;
+/// the final norm 4096 x 2: 1,050,673,152 + 32 x (218,103,808 + 16,384) + 8,192 = 8,030,527,488.
+#[test]
+fn llama_8b() {
+    assert_eq!(bytes(LLAMA_8B, Placement::single(), Format::Bf16), 16_060_522_496);
+    assert_eq!(bytes(LLAMA_8B, Placement::tensor(2), Format::Bf16), 8_030_527_488);
+    // 32 layers x 2 x 8 heads x 128 x 2 bytes = 131,072 a token.
+    assert_eq!(block(LLAMA_8B, Placement::single()), (16 * 131_072, 1));
+    assert_eq!(block(LLAMA_8B, Placement::tensor(2)), (16 * 65_536, 1));
+    // Eight heads on sixteen devices: each keeps one, replicated, as on eight.
+    assert_eq!(block(LLAMA_8B, Placement::tensor(8)), (16 * 16_384, 1));
+    assert_eq!(block(LLAMA_8B, Placement::tensor(16)), (16 * 16_384, 1));
+}
+
+// ----- quantised, tensor parallel
+
+/// fp8 with a scale an output channel, on two devices. A layer, one device: numbers (8192x8192/2 x 2 + 2 x 1024x8192/2 +
+/// 3 x 28672x8192/2) = 427,819,008 of one byte; rows with a scale: q 4096, k and v 512 each, o 8192, gate and up 28672, down 8192
+/// = 50,176 x 4 = 200,704; norms 16384 x 2 = 32,768. 80 layers: 80 x 428,052,480 = 34,244,198,400. Vocabulary
+/// 2 x 128256 x 8192 / 2 x 2 = 2,101,346,304; final norm 16,384. In GiB 33.85; the engine printed 33.88.
+#[test]
+fn llama_70b_in_fp8_on_two() {
+    assert_eq!(
+        bytes(LLAMA_70B, Placement::tensor(2), Format::Fp8Channel),
+        34_244_198_400 + 2_101_346_304 + 16_384
+    );
+}
+
+// ----- MoE
+
+/// A layer: attention 2048x4096x2 + 2 x 512x2048 = 18,874,368; head norms 256; router 128x2048 = 262,144; norms 4,096;
+/// experts 128 x 3x768x2048 = 603,979,776. 48 layers; vocabulary 2 x 151936 x 2048 = 622,329,856; final norm 2,048.
+/// In all 30,532,122,624, x 2 bytes. The engine printed 56.88 GiB for 61,064,245,248 bytes = 56.87 GiB.
+#[test]
+fn qwen3_30b_a3b() {
+    assert_eq!(bytes(QWEN3_30B, Placement::single(), Format::Bf16), 61_064_245_248);
+    // Four devices that share experts whole: 32 each, 48 x 603,979,776 x 2 / 4 = 14,495,514,624.
+    let placement = Placement { tensor: 4, expert: 4, ..Placement::single() };
+    let spread = weights(&model(QWEN3_30B), &placement, Format::Bf16).unwrap();
+    assert_eq!(spread.experts.get(), 14_495_514_624);
+    // Split inside instead: the same bytes.
+    let split = weights(&model(QWEN3_30B), &Placement::tensor(4), Format::Bf16).unwrap();
+    assert_eq!(split.experts.get(), 14_495_514_624);
+    // Four heads on eight devices keep one each: 48 x 2 x 1 x 128 x 2 = 24,576 a token, not 12,288.
+    assert_eq!(block(QWEN3_30B, Placement::tensor(8)).0, 16 * 24_576);
+}
+
+// ----- tied embeddings
+
+/// 596,049,920 parameters, the embedding counted once; on two pipeline stages both ends need it. The first stage:
+/// embedding 151936 x 1024 x 2 = 311,164,928; 14 layers of 15,730,944 numbers (attention 2 x 2048x1024 + 2 x 1024x1024 =
+/// 6,291,456; MLP 3 x 3072x1024 = 9,437,184; norms 2048 + 256) x 2 = 440,466,432. The last one has the final norm too: + 2,048.
+#[test]
+fn qwen3_600m_tied() {
+    assert_eq!(bytes(QWEN3_600M, Placement::single(), Format::Bf16), 596_049_920 * 2);
+    let two = Placement { pipeline: 2, ..Placement::single() };
+    assert_eq!(bytes(QWEN3_600M, two, Format::Bf16), 311_164_928 + 440_466_432 + 2_048);
+    // 14 layers x 2 x 8 x 128 x 2 = 57,344 a token on a stage.
+    assert_eq!(block(QWEN3_600M, two), (16 * 57_344, 1));
+}
+
+// ----- MLA
+
+/// 61 layers x (512 + 64) x 2 bytes = 70,272 a token, on every one of 16 devices; eight that share the context have an
+/// eighth: 61 x 144 = 8,784.
+#[test]
+fn deepseek_keeps_its_latent_whole() {
+    assert_eq!(block(DEEPSEEK, Placement::tensor(16)), (16 * 70_272, 1));
+    let shared = Placement { tensor: 8, context: 8, ..Placement::single() };
+    assert_eq!(block(DEEPSEEK, shared).0, 16 * 8_784);
+    // 671,026,419,200 numbers; experts 58 layers x 256 x 3 x 2048 x 7168 = 653,908,770,816 of them.
+    let whole = weights(&model(DEEPSEEK), &Placement::single(), Format::Bf16).unwrap();
+    assert_eq!(whole.total().get(), 2 * 671_026_419_200);
+    assert_eq!(whole.experts.get(), 2 * 653_908_770_816);
+}
+
+// ----- sliding windows
+
+/// 10 full and 52 sliding layers: groups of 10, one full and six sliding, the last of these with 2 layers and 8 of padding.
+/// A layer's token: 2 x 16 x 128 x 2 = 8,192; a block 10 x 16 x 8,192 = 1,310,720. 109.86 GiB hold 89,997 blocks (the engine
+/// logged 89,994 for a figure rounded to 0.01 GiB). A request of 4,096 tokens with a budget of 8,192 needs 256 of the full
+/// group and min(1023 + 8192, 4096) / 16 + 1 = 257 of each sliding one: 256 + 6 x 257 = 1,798; 89,994 / 1,798 = 50.05.
+#[test]
+fn gemma_27b_is_padded() {
+    let layout = KvLayout::of(&model(GEMMA_27B), &Placement::single(), 2, Tokens::new(16)).unwrap();
+    assert_eq!(layout.block_bytes().get(), 1_310_720);
+    let sizes: Vec<u64> = layout.groups().iter().map(|g| g.layers).collect();
+    assert_eq!(sizes, [10, 10, 10, 10, 10, 10, 2]);
+    assert_eq!(layout.blocks(Bytes::new(117_961_276_784)), 89_997);
+    assert_eq!(layout.blocks_of(Tokens::new(4096), Tokens::new(8192)), 1_798);
+    assert_eq!(
+        layout.sequences_that_fit(
+            Bytes::new(89_994 * 1_310_720),
+            Tokens::new(4096),
+            Tokens::new(8192)
+        ),
+        Some(50)
+    );
+}
+
+/// 12 full and 12 sliding layers: two groups of 12. A layer's token: 2 x 8 x 64 x 2 = 2,048; a block 12 x 16 x 2,048 = 393,216.
+/// Weights in MXFP4: an expert's gate and up 5,760 rows, padded to 6,144, x 2,880: 8,847,360 bytes and a scale for each 32
+/// inputs, 6,144 x 90 = 552,960; down 2,880 x 2,880 padded to 3,072 columns: 4,423,680 + 2,880 x 96 = 276,480. Together
+/// 14,100,480 an expert, x 32 x 24 = 10,829,168,640. The engine printed 13.47 GiB of weights in all.
+#[test]
+fn gpt_oss_20b() {
+    assert_eq!(block(GPT_OSS_20B, Placement::single()), (393_216, 2));
+    let stored = weights(&model(GPT_OSS_20B), &Placement::single(), Format::Mxfp4).unwrap();
+    assert_eq!(stored.experts.get(), 10_829_168_640);
+    let gib = stored.total().as_gib();
+    assert!((gib - 13.47).abs() < 0.1, "{gib}");
+}
+
+// ----- hybrid: recurrent and full
+
+/// 12 full layers, a token of 2 x 2 x 256 x 2 = 2,048 each; 36 recurrent ones whose state does not grow: 32 x 128 x 128 x 4 +
+/// (2 x 2048 + 4096) x 3 x 2 = 2,097,152 + 49,152 = 2,146,304, x 36 = 77,266,944 a sequence.
+#[test]
+fn qwen3_next_keeps_a_state() {
+    let layout =
+        KvLayout::of(&model(QWEN3_NEXT), &Placement::single(), 2, Tokens::new(16)).unwrap();
+    assert_eq!(layout.block_bytes().get(), 12 * 16 * 2_048);
+    assert_eq!(layout.state_bytes().get(), 77_266_944);
+}
+
+#[test]
+fn what_cannot_be_spread_is_refused() {
+    let refused = |config: &str, placement: Placement| {
+        weights(&model(config), &placement, Format::Bf16).unwrap_err()
+    };
+    assert_eq!(
+        refused(LLAMA_8B, Placement::tensor(3)).to_string(),
+        "32 attention heads do not divide among 3 devices"
+    );
+    let stages = Placement { pipeline: 33, ..Placement::single() };
+    assert_eq!(refused(LLAMA_8B, stages).to_string(), "32 layers do not fill 33 pipeline stages");
+    let experts = Placement { expert: 3, ..Placement::single() };
+    assert_eq!(
+        refused(QWEN3_30B, experts).to_string(),
+        "128 experts do not divide among 3 devices"
+    );
+    assert_eq!(
+        refused(LLAMA_8B, Placement::tensor(0)).to_string(),
+        "a degree of parallelism is at least 1"
+    );
+}
+
+proptest! {
+    /// More devices never hold more each; fewer bits never take more; a longer context never needs fewer blocks.
+    #[test]
+    fn monotone(log_tensor in 0u32..5, context in 1u64..200_000, step in 1u64..20_000) {
+        let tensor = 1u64 << log_tensor;
+        for config in [LLAMA_8B, LLAMA_70B, QWEN3_30B, GEMMA_27B, DEEPSEEK] {
+            let model = model(config);
+            let on = |n: u64, format| weights(&model, &Placement::tensor(n), format).unwrap().total();
+            prop_assert!(on(tensor * 2, Format::Bf16) <= on(tensor, Format::Bf16));
+            for format in [Format::Fp8Tensor, Format::Fp8Channel, Format::Fp8Block, Format::Int8] {
+                prop_assert!(on(tensor, format) < on(tensor, Format::Bf16));
+            }
+            for format in [Format::Int4, Format::Nf4, Format::Nvfp4] {
+                prop_assert!(on(tensor, format) < on(tensor, Format::Fp8Channel));
+            }
+            let layout = KvLayout::of(&model, &Placement::tensor(tensor), 2, Tokens::new(16)).unwrap();
+            let need = |c: u64| layout.blocks_of(Tokens::new(c), Tokens::new(step));
+            prop_assert!(need(context) <= need(context + 1));
+            // Nothing that fits takes more than there is.
+            let available = Bytes::gib(20);
+            if let Some(n) = layout.sequences_that_fit(available, Tokens::new(context), Tokens::new(step)) {
+                prop_assert!(n.saturating_mul(need(context)).saturating_mul(layout.block_bytes().get()) <= available.get());
+            }
+        }
+    }
+}
