@@ -2,8 +2,9 @@
 //!
 //! **Owns** how tensors are stored and shared among devices ([`weights`]) and what a token of context
 //! occupies ([`KvLayout`]), as the engines lay it out: heads replicated beyond their number, latents
-//! undivided, sliding and recurrent layers in groups that share one pool of blocks. **Refuses** time,
-//! money and estimates: whatever is not an exact integer is for another room to say.
+//! undivided, sliding and recurrent layers in groups that share one pool of blocks; and what an engine
+//! leaves for it ([`budget`]). **Refuses** time and money. Weights and KV are exact; what is modelled from
+//! published logs says so in its line of the budget.
 //!
 //! ```
 //! use plimsoll_fleet::from_hf;
@@ -22,10 +23,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod budget;
 mod kv;
 mod placement;
 mod weights;
 
+pub use budget::{Bookkeeping, Budget, Line, Printed, Setup, budget};
 pub use kv::{Group, Kind, KvLayout};
 pub use placement::{MemoryError, Placement};
 pub use weights::{Format, Weights, weights};

@@ -11,11 +11,13 @@ mod catalog;
 mod explain;
 mod review;
 mod text;
+mod validation;
 
 pub use catalog::{catalog_json, catalog_text};
 pub use explain::{explain_json, explain_text};
 pub use review::{review_json, review_text};
 pub use text::{Heading, table};
+pub use validation::{validation_json, validation_text};
 
 /// What the catalogue is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,9 +25,16 @@
 //! ```
 
 mod demand;
+mod fit;
 mod review;
+mod validate;
 
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
 };
+pub use fit::{BudgetLine, Fit, FitError, FitInput, fit};
 pub use review::{Assumption, Provenance, Review};
+pub use validate::{
+    MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,
+    validate_memory,
+};

@@ -65,6 +65,11 @@ pub enum Command {
         #[arg(long)]
         force: bool,
     },
+    /// Hold our predictions against what real engines logged
+    Validate {
+        /// Cases in the format `plimsoll-kv-cases/1`
+        file: PathBuf,
+    },
     /// Show what is built in, each fact with its source and date
     Catalog {
         /// What to show

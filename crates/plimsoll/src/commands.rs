@@ -10,12 +10,13 @@ use jiff::civil::Date;
 use plimsoll_fleet::Catalog;
 use plimsoll_report::{
     Topic, catalog_json, catalog_text, explain_json, explain_text, review_json, review_text,
+    validation_json, validation_text,
 };
 use plimsoll_scenario::{
     Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, lower_demand, profiles,
 };
 use plimsoll_stats::Seed;
-use plimsoll_study::{Assumption, DemandInput, Provenance, Review, demand};
+use plimsoll_study::{Assumption, DemandInput, Provenance, Review, demand, validate_memory};
 use serde_json::{Value, json};
 
 use crate::args::{CatalogTopic, Cli, Command, Global};
@@ -46,6 +47,7 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> 
             ))
         }
         Command::Init { directory, force } => init::init(directory, *force, global, err),
+        Command::Validate { file } => validate(file, global),
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
         }
@@ -206,10 +208,7 @@ fn catalog(
     hf_config: Option<&Path>,
     global: &Global,
 ) -> Result<String, Failure> {
-    let mut catalog = Catalog::clone(builtin());
-    if let Some(path) = &global.catalog {
-        catalog.extend(load_catalog(path).map_err(Failure::input)?);
-    }
+    let mut catalog = catalog_of(global)?;
     let mut name = name.map(str::to_owned);
     if let Some(path) = hf_config {
         if topic != CatalogTopic::Models {
@@ -244,6 +243,31 @@ fn catalog(
         };
         Failure::one(Diagnostic::about("unknown-name", "command line", message).help(help))
     })
+}
+
+fn validate(file: &Path, global: &Global) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let message = format!("cannot be read: {error}");
+        Failure::one(Diagnostic::about("unreadable-file", file.display().to_string(), message))
+    })?;
+    let cases = plimsoll_evidence::memory_cases(&text).map_err(|error| {
+        Failure::one(Diagnostic::about(
+            "bad-evidence",
+            file.display().to_string(),
+            error.to_string(),
+        ))
+    })?;
+    let result = validate_memory(&cases, &catalog_of(global)?);
+    Ok(either(global, || validation_json(&result), || validation_text(&result)))
+}
+
+/// The built-in catalogue with the command line's on top.
+fn catalog_of(global: &Global) -> Result<Catalog, Failure> {
+    let mut catalog = Catalog::clone(builtin());
+    if let Some(path) = &global.catalog {
+        catalog.extend(load_catalog(path).map_err(Failure::input)?);
+    }
+    Ok(catalog)
 }
 
 fn man(directory: &Path, global: &Global) -> Result<String, Failure> {

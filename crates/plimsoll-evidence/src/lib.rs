@@ -1,0 +1,48 @@
+//! What engines were measured to do: validation cases, read and linted.
+//!
+//! **Owns** the formats that measurements come in. **Refuses** to fit or to judge: it hands over cases, each with its
+//! inputs apart from what was observed, so that a prediction cannot see its answer.
+//!
+//! ```
+//! let file = r#"{"meta":{"schema":"plimsoll-kv-cases/1"},"cases":[]}"#;
+//! assert!(plimsoll_evidence::memory_cases(file)?.is_empty());
+//! # Ok::<(), plimsoll_evidence::EvidenceError>(())
+//! ```
+
+mod memory;
+
+pub use memory::memory_cases;
+
+/// Why a file is no evidence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvidenceError {
+    /// Not JSON at all.
+    #[error("this is not JSON: {message} (line {line}, column {column})")]
+    NotJson {
+        /// What the JSON reader says.
+        message: String,
+        /// Where.
+        line: usize,
+        /// Where.
+        column: usize,
+    },
+    /// JSON of another kind.
+    #[error("this is no file of validation cases: {0}")]
+    WrongKind(&'static str),
+    /// A case lacks what it must have, or holds something else.
+    #[error("case {index}{}: `{field}` {problem}", name(id))]
+    Field {
+        /// Counted from zero.
+        index: usize,
+        /// Its id, where it has one.
+        id: Option<String>,
+        /// Which field.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+fn name(id: &Option<String>) -> String {
+    id.as_ref().map_or(String::new(), |id| format!(" ({id})"))
+}

@@ -1,0 +1,181 @@
+//! Logged KV-cache capacities.
+
+use plimsoll_study::{MemoryCase, MemoryInputs, MemoryObserved};
+use plimsoll_units::{Bytes, Fraction, Tokens};
+use serde_json::{Map, Value};
+
+use crate::EvidenceError;
+
+/// The cases of a file in the format `plimsoll-kv-cases/1`.
+pub fn memory_cases(text: &str) -> Result<Vec<MemoryCase>, EvidenceError> {
+    let document: Value = serde_json::from_str(text).map_err(|error| EvidenceError::NotJson {
+        message: error.to_string().split(" at line ").next().unwrap_or("unreadable").to_owned(),
+        line: error.line(),
+        column: error.column(),
+    })?;
+    let schema = document.get("meta").and_then(|m| m.get("schema")).and_then(Value::as_str);
+    if schema != Some("plimsoll-kv-cases/1") {
+        return Err(EvidenceError::WrongKind("its `meta.schema` is not `plimsoll-kv-cases/1`"));
+    }
+    let Some(cases) = document.get("cases").and_then(Value::as_array) else {
+        return Err(EvidenceError::WrongKind("it has no list `cases`"));
+    };
+    cases.iter().enumerate().map(|(index, case)| Case::of(index, case)?.read()).collect()
+}
+
+struct Case<'a> {
+    index: usize,
+    map: &'a Map<String, Value>,
+}
+
+impl<'a> Case<'a> {
+    fn of(index: usize, value: &'a Value) -> Result<Self, EvidenceError> {
+        match value {
+            Value::Object(map) => Ok(Self { index, map }),
+            _ => Err(EvidenceError::WrongKind("a case is not an object")),
+        }
+    }
+
+    fn wrong(&self, field: &str, problem: impl Into<String>) -> EvidenceError {
+        let id = self.map.get("id").and_then(Value::as_str).map(str::to_owned);
+        EvidenceError::Field {
+            index: self.index,
+            id,
+            field: field.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    fn get(&self, field: &str) -> Option<&'a Value> {
+        let mut value: Option<&'a Value> = None;
+        for (i, part) in field.split('.').enumerate() {
+            value = if i == 0 { self.map.get(part) } else { value.and_then(|v| v.get(part)) };
+        }
+        value.filter(|v| !v.is_null())
+    }
+
+    fn text(&self, field: &str) -> Result<String, EvidenceError> {
+        let value = self.get(field).ok_or_else(|| self.wrong(field, "is missing"))?;
+        value.as_str().map(str::to_owned).ok_or_else(|| self.wrong(field, "must be text"))
+    }
+
+    fn whole(&self, field: &str) -> Result<Option<u64>, EvidenceError> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let number = value.as_u64().filter(|n| *n <= 1_000_000_000);
+        number.map(Some).ok_or_else(|| self.wrong(field, "must be a whole number up to 10^9"))
+    }
+
+    fn number(&self, field: &str) -> Result<Option<f64>, EvidenceError> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let number = value.as_f64().filter(|x| x.is_finite());
+        number.map(Some).ok_or_else(|| self.wrong(field, "must be a finite number"))
+    }
+
+    fn gib(&self, field: &str) -> Result<Option<Bytes>, EvidenceError> {
+        let Some(gib) = self.number(field)? else { return Ok(None) };
+        if !(0.0..=100_000.0).contains(&gib) {
+            return Err(self.wrong(field, format!("must be an amount of GiB; it is {gib}")));
+        }
+        Ok(Some(Bytes::new((gib * (1u64 << 30) as f64).round() as u64)))
+    }
+
+    fn read(self) -> Result<MemoryCase, EvidenceError> {
+        let device =
+            self.gib("gpu_total_gib")?.ok_or_else(|| self.wrong("gpu_total_gib", "is missing"))?;
+        let fraction = self
+            .number("memory_knob.value")?
+            .ok_or_else(|| self.wrong("memory_knob.value", "is missing"))?;
+        let fraction = Fraction::new(fraction).ok_or_else(|| {
+            self.wrong("memory_knob.value", format!("must be a share; it is {fraction}"))
+        })?;
+        let tokens = |field: &str| self.whole(field).map(|n| n.map(Tokens::new));
+        let degree = |field: &str| self.whole(field).map(|n| n.unwrap_or(1));
+        let inputs = MemoryInputs {
+            engine: self.text("engine")?,
+            version: self.text("engine_version")?,
+            generation: self.text("engine_generation")?,
+            model: self.text("model")?,
+            arch: self.text("arch_key")?,
+            architecture: self.get("architecture").map(ToString::to_string).unwrap_or_default(),
+            weights: self.text("weights_quant")?,
+            kv_dtype: self.text("kv_dtype")?,
+            accelerator: self.text("gpu")?,
+            device,
+            tensor: degree("tp")?,
+            pipeline: degree("pp")?,
+            context: degree("dcp")?,
+            expert_parallel: self.get("expert_parallel").and_then(Value::as_bool).unwrap_or(false),
+            fraction,
+            max_model_len: tokens("max_model_len")?,
+            max_num_batched_tokens: tokens("max_num_batched_tokens")?,
+            max_num_seqs: self.whole("max_num_seqs")?,
+            eager: self.get("enforce_eager").and_then(Value::as_bool).unwrap_or(false),
+            block_tokens: tokens("block_size")?,
+        };
+        let refused = self.get("use").and_then(Value::as_str) == Some("infeasible");
+        let kv_bytes = if refused { None } else { self.gib("observed.kv_gib_per_gpu")? };
+        Ok(MemoryCase {
+            id: self.text("id")?,
+            scored: self.get("score").and_then(Value::as_bool).unwrap_or(false),
+            inputs,
+            observed: MemoryObserved {
+                kv_bytes,
+                kv_tokens: tokens("observed.kv_tokens")?,
+                refused,
+            },
+            counts_concurrency: self
+                .get("token_semantics")
+                .and_then(Value::as_str)
+                .is_some_and(|s| s.starts_with("max_concurrency") || s.starts_with("num_blocks//")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(more: &str) -> String {
+        format!(
+            r#"{{"meta":{{"schema":"plimsoll-kv-cases/1"}},"cases":[{{"id":"a","engine":"vllm","engine_version":"0.11.0",
+            "engine_generation":"V1","model":"m","arch_key":"m","weights_quant":"bf16","kv_dtype":"bf16","gpu":"H100-80GB",
+            "gpu_total_gib":79.18,"tp":1,"pp":1,"dcp":1,"memory_knob":{{"value":0.9}},"block_size":16,
+            "observed":{{"kv_gib_per_gpu":51.38}},"token_semantics":"blocks*block_size","score":true{more}}}]}}"#
+        )
+    }
+
+    #[test]
+    fn a_case_keeps_inputs_and_answers_apart() {
+        let cases = memory_cases(&case("")).unwrap();
+        assert_eq!(cases[0].inputs.device.to_string(), "79.18 GiB");
+        assert_eq!(cases[0].observed.kv_bytes.unwrap().to_string(), "51.38 GiB");
+        assert!(
+            cases[0].scored && !cases[0].observed.refused && cases[0].inputs.max_num_seqs.is_none()
+        );
+    }
+
+    #[test]
+    fn mistakes_name_the_case_and_the_field() {
+        let message = |text: &str| memory_cases(text).unwrap_err().to_string();
+        assert_eq!(
+            message("{"),
+            "this is not JSON: EOF while parsing an object (line 1, column 1)"
+        );
+        assert_eq!(
+            message("[]"),
+            "this is no file of validation cases: its `meta.schema` is not `plimsoll-kv-cases/1`"
+        );
+        assert_eq!(
+            message(&case(r#","max_num_seqs":-1"#)),
+            "case 0 (a): `max_num_seqs` must be a whole number up to 10^9"
+        );
+        assert_eq!(
+            message(&case("").replace("0.9}", "9}")),
+            "case 0 (a): `memory_knob.value` must be a share; it is 9"
+        );
+        assert_eq!(
+            message(&case("").replace(r#""engine":"vllm","#, "")),
+            "case 0 (a): `engine` is missing"
+        );
+    }
+}

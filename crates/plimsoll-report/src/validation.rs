@@ -1,0 +1,74 @@
+//! Predictions held against measurements.
+
+use std::fmt::Write as _;
+
+use plimsoll_study::MemoryValidation;
+use plimsoll_units::{Bytes, grouped};
+use serde_json::{Value, json};
+
+use crate::text::aligned;
+
+/// The validation as a JSON document.
+pub fn validation_json(validation: &MemoryValidation) -> Value {
+    let mut document = json!({ "schema": "plimsoll/validate/v1" });
+    if let (Value::Object(document), Ok(Value::Object(body))) =
+        (&mut document, serde_json::to_value(validation))
+    {
+        document.extend(body);
+    }
+    document
+}
+
+/// The error table, scored cases first.
+pub fn validation_text(validation: &MemoryValidation) -> String {
+    let mut cases: Vec<_> = validation.cases.iter().collect();
+    cases.sort_by_key(|case| !case.scored);
+    let rows: Vec<Vec<String>> = cases
+        .iter()
+        .map(|case| {
+            let show = |x: Option<f64>| match (x, case.unit) {
+                (None, _) => "-".to_owned(),
+                (Some(x), "tokens") => format!("{} tok", grouped(x as u64)),
+                (Some(x), _) => Bytes::new(x as u64).to_string(),
+            };
+            let error = match (&case.skipped, case.error_pct, case.started) {
+                (Some(_), _, _) => "skipped".to_owned(),
+                (None, _, false) => {
+                    if case.fits == Some(false) { "refused, right" } else { "refused, WRONG" }
+                        .to_owned()
+                }
+                (None, Some(e), true) => format!("{e:+.1}%"),
+                (None, None, true) => "-".to_owned(),
+            };
+            let scored = if case.scored { "yes" } else { "" };
+            vec![
+                case.id.clone(),
+                scored.to_owned(),
+                show(case.measured),
+                show(case.predicted),
+                error,
+            ]
+        })
+        .collect();
+    let mut out = aligned(&["case", "scored", "measured", "predicted", "error"], &rows, &[2, 3, 4]);
+    let summary = &validation.summary;
+    let percent = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.1}%"));
+    let _ = writeln!(
+        out,
+        "\n{} scored: median error {}, p90 {}, worst {}; {} of {} refusals foreseen",
+        summary.scored,
+        percent(summary.median_abs_pct),
+        percent(summary.p90_abs_pct),
+        percent(summary.max_abs_pct),
+        summary.refusals_right,
+        summary.refusals
+    );
+    if !summary.misses.is_empty() {
+        let _ = writeln!(out, "over 15%: {}", summary.misses.join(", "));
+    }
+    for case in validation.cases.iter().filter(|c| c.skipped.is_some()) {
+        let _ =
+            writeln!(out, "skipped {}: {}", case.id, case.skipped.as_deref().unwrap_or_default());
+    }
+    out
+}

@@ -1,0 +1,253 @@
+//! `fit`: what a pool's device memory is spent on, and how much context is left.
+
+use plimsoll_fleet::{Accelerator, Architecture, Engine, MemoryRule, PrintedTokens};
+use plimsoll_memory::{
+    Bookkeeping, Budget, Format, MemoryError, Placement, Printed, Setup, budget,
+};
+use plimsoll_units::{Bytes, Fraction, Tokens};
+use serde::Serialize;
+
+use crate::review::Provenance;
+
+/// What decides the budget of a pool; what is absent is the engine's default.
+#[derive(Clone, Debug)]
+pub struct FitInput<'a> {
+    /// What tables call it.
+    pub name: String,
+    /// The model.
+    pub model: &'a Architecture,
+    /// The device.
+    pub accelerator: &'a Accelerator,
+    /// The engine at its version.
+    pub engine: &'a Engine,
+    /// How a replica is spread.
+    pub placement: Placement,
+    /// How weights are stored.
+    pub format: Format,
+    /// Bytes of a cached number.
+    pub kv_element_bytes: u64,
+    /// The device's total, where it is known better than by the catalogue.
+    pub device: Option<Bytes>,
+    /// The fraction the engine may use.
+    pub fraction: Option<Fraction>,
+    /// Longest accepted context.
+    pub max_model_len: Option<Tokens>,
+    /// Largest running batch.
+    pub max_num_seqs: Option<u64>,
+    /// Token budget of a step.
+    pub max_num_batched_tokens: Option<Tokens>,
+    /// Tokens in a KV block.
+    pub block_tokens: Option<Tokens>,
+    /// No graphs are captured.
+    pub eager: bool,
+    /// Adapters and their rank.
+    pub lora: Option<(u64, u64)>,
+    /// Memory that nobody may use.
+    pub margin: Bytes,
+}
+
+/// Why there is no budget.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FitError {
+    /// The model cannot be spread like this.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The engine's own default is not known.
+    #[error(
+        "the catalogue does not know the default `{field}` of {engine} {since} on {accelerator}"
+    )]
+    NoDefault {
+        /// Which.
+        field: &'static str,
+        /// The engine.
+        engine: String,
+        /// The version its row begins with.
+        since: String,
+        /// The device.
+        accelerator: String,
+    },
+    /// The model's configuration names no context.
+    #[error("the model does not say how long its contexts may be")]
+    NoContext,
+}
+
+/// The memory budget of one pool. Bytes are per device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    /// What tables call it.
+    pub name: String,
+    /// Whether weights and overheads leave room for one sequence of the longest context.
+    pub fits: bool,
+    /// Devices of one replica.
+    pub devices: u64,
+    /// The device's total.
+    pub device_bytes: u64,
+    /// All weights.
+    pub weights_bytes: u64,
+    /// KV of one token over all layers, padding included.
+    pub kv_bytes_per_token: u64,
+    /// What is left for KV.
+    pub available_kv_bytes: u64,
+    /// Context tokens a replica holds, in sequences of the longest context.
+    pub kv_tokens: u64,
+    /// What the engine's version prints.
+    pub printed_kv_tokens: u64,
+    /// Sequences of the longest context that fit at once.
+    pub max_concurrency_at_max_len: f64,
+    /// What is missing, where it does not fit.
+    pub missing_bytes: u64,
+    /// Recurrent state of one sequence.
+    pub state_bytes_per_sequence: u64,
+    /// Longest accepted context.
+    pub max_model_len_tokens: u64,
+    /// Largest running batch.
+    pub max_num_seqs: u64,
+    /// Token budget of a step.
+    pub max_num_batched_tokens: u64,
+    /// The fraction the engine may use.
+    pub memory_fraction: f64,
+    /// Where the memory goes; sums to the device exactly.
+    pub budget: Vec<BudgetLine>,
+}
+
+/// One line of the budget.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BudgetLine {
+    /// What it is for.
+    pub name: &'static str,
+    /// How much; below zero only for what is missing.
+    pub bytes: i64,
+    /// Computed exactly from the shapes the user or catalogue supplied, or modelled.
+    pub provenance: Provenance,
+}
+
+/// The budget of a pool.
+pub fn fit(input: &FitInput<'_>) -> Result<Fit, FitError> {
+    let engine = input.engine;
+    let devices = u32::try_from(input.placement.tensor).unwrap_or(u32::MAX);
+    let missing = |field| FitError::NoDefault {
+        field,
+        engine: engine.name.clone(),
+        since: engine.since.to_string(),
+        accelerator: input.accelerator.name.clone(),
+    };
+    let default = |list| Engine::default_for(list, input.accelerator, devices);
+    let max_num_seqs = input
+        .max_num_seqs
+        .or_else(|| default(&engine.max_num_seqs))
+        .ok_or_else(|| missing("max_num_seqs"))?;
+    let max_model_len =
+        input.max_model_len.or(input.model.context_max).ok_or(FitError::NoContext)?;
+    let step = input
+        .max_num_batched_tokens
+        .or_else(|| default(&engine.max_num_batched_tokens).map(Tokens::new));
+    let mut step = step.ok_or_else(|| missing("max_num_batched_tokens"))?;
+    if input.max_num_batched_tokens.is_none() && engine.batched_tokens_at_least_context {
+        let chunked =
+            engine.chunked_prefill_above_context.is_some_and(|above| max_model_len > above);
+        step = if chunked { step } else { step.max(max_model_len) };
+    }
+    let device = input.device.unwrap_or_else(|| input.accelerator.memory_total());
+    let fraction =
+        input.fraction.unwrap_or_else(|| default_fraction(input, device, step, max_num_seqs));
+    let block_tokens = input.block_tokens.or(engine.block_tokens).unwrap_or(Tokens::new(16));
+    let setup = Setup {
+        model: input.model,
+        placement: input.placement,
+        format: input.format,
+        kv_element_bytes: input.kv_element_bytes,
+        block_tokens,
+        device,
+        bookkeeping: bookkeeping(engine),
+        fraction,
+        graphs_in_budget: engine.graphs_in_budget.unwrap_or(false),
+        eager: input.eager,
+        max_model_len,
+        max_num_seqs,
+        max_num_batched_tokens: step,
+        lora: input.lora,
+        margin: input.margin,
+        printed: printed(engine),
+    };
+    let budget = budget(&setup)?;
+    Ok(result(input, &setup, &budget))
+}
+
+fn result(input: &FitInput<'_>, setup: &Setup<'_>, budget: &Budget) -> Fit {
+    let layout = &budget.layout;
+    let groups = layout.groups().len() as u64;
+    let per_token =
+        layout.block_bytes().get().saturating_mul(groups) / layout.block_tokens().get().max(1);
+    let placement = setup.placement;
+    Fit {
+        name: input.name.clone(),
+        fits: budget.fits(),
+        devices: placement.tensor.saturating_mul(placement.pipeline),
+        device_bytes: setup.device.get(),
+        weights_bytes: budget.weights.total().get(),
+        kv_bytes_per_token: per_token,
+        available_kv_bytes: budget.kv.get(),
+        kv_tokens: budget.kv_tokens.get(),
+        printed_kv_tokens: budget.printed_tokens.get(),
+        max_concurrency_at_max_len: budget.concurrency_at_max_len,
+        missing_bytes: budget.missing.get(),
+        state_bytes_per_sequence: layout.state_bytes().get(),
+        max_model_len_tokens: setup.max_model_len.get(),
+        max_num_seqs: setup.max_num_seqs,
+        max_num_batched_tokens: setup.max_num_batched_tokens.get(),
+        memory_fraction: setup.fraction.get(),
+        budget: budget
+            .lines
+            .iter()
+            .map(|line| BudgetLine {
+                name: line.name,
+                bytes: line.bytes,
+                provenance: if line.exact { Provenance::Supplied } else { Provenance::Modeled },
+            })
+            .collect(),
+    }
+}
+
+/// Whose bookkeeping an engine's row describes.
+pub(crate) fn bookkeeping(engine: &Engine) -> Bookkeeping {
+    match engine.memory_rule {
+        MemoryRule::StaticFraction => Bookkeeping::Sglang,
+        MemoryRule::OfFree => Bookkeeping::TensorRt,
+        // Version 0 profiles a whole context: the rows that say so are its own.
+        MemoryRule::OfTotal if engine.batched_tokens_at_least_context => Bookkeeping::VllmV0,
+        MemoryRule::OfTotal => Bookkeeping::VllmV1,
+    }
+}
+
+fn printed(engine: &Engine) -> Printed {
+    match engine.printed_tokens {
+        Some(PrintedTokens::BlocksOverGroups) => Printed::BlocksOverGroups,
+        Some(PrintedTokens::ConcurrencyTimesContext) => Printed::ConcurrencyTimesContext,
+        Some(PrintedTokens::Blocks) | None => Printed::Blocks,
+    }
+}
+
+/// The engine's own fraction: fixed, by group size, or what a reserve leaves (SGLang).
+fn default_fraction(input: &FitInput<'_>, device: Bytes, step: Tokens, seqs: u64) -> Fraction {
+    let engine = input.engine;
+    let devices = u32::try_from(input.placement.tensor.saturating_mul(input.placement.pipeline))
+        .unwrap_or(u32::MAX);
+    let holds = |when: &plimsoll_fleet::Condition| when.holds(input.accelerator, devices);
+    if let Some((_, fraction)) =
+        engine.memory_fraction_by_devices.iter().find(|(when, _)| holds(when))
+    {
+        return *fraction;
+    }
+    let Some((_, reserve)) = engine.memory_reserve.iter().find(|(when, _)| holds(when)) else {
+        return engine.memory_fraction;
+    };
+    let graph_seqs =
+        Engine::default_for(&engine.graph_max_seqs, input.accelerator, devices).unwrap_or(seqs);
+    let sum = reserve.base
+        + reserve.per_device * u64::from(devices)
+        + reserve.per_chunk_token * step.get()
+        + reserve.per_graph_seq * graph_seqs;
+    let kept = sum.max(reserve.at_least);
+    Fraction::new(1.0 - kept.get() as f64 / device.get().max(1) as f64)
+        .unwrap_or(engine.memory_fraction)
+}

@@ -1,0 +1,359 @@
+//! Our predictions against what engines logged.
+
+use plimsoll_fleet::{
+    Accelerator, Architecture, Catalog, Engine, Fact, Interconnect, Version, from_hf_value,
+};
+use plimsoll_memory::{Format, Placement};
+use plimsoll_units::{Bytes, BytesPerSecond, Fraction, Tokens};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::fit::{Fit, FitInput, fit};
+
+/// A logged capacity.
+#[derive(Clone, Debug)]
+pub struct MemoryCase {
+    /// Its name.
+    pub id: String,
+    /// Whether its inputs are known well enough to be judged by.
+    pub scored: bool,
+    /// What the prediction may see.
+    pub inputs: MemoryInputs,
+    /// What it may not.
+    pub observed: MemoryObserved,
+    /// Whether the logged token count is the engine's newer or grouped one; picks which of our two is compared.
+    pub counts_concurrency: bool,
+}
+
+/// What an engine was started with.
+#[derive(Clone, Debug)]
+pub struct MemoryInputs {
+    /// Such as `vllm`.
+    pub engine: String,
+    /// As the log says.
+    pub version: String,
+    /// `V0` or `V1` for vLLM.
+    pub generation: String,
+    /// The model's name.
+    pub model: String,
+    /// The architecture's key.
+    pub arch: String,
+    /// The architecture as the file describes it, as JSON text.
+    pub architecture: String,
+    /// Weights, as the file says it.
+    pub weights: String,
+    /// KV numbers, as the file says it.
+    pub kv_dtype: String,
+    /// The device's name.
+    pub accelerator: String,
+    /// Its total memory.
+    pub device: Bytes,
+    /// Tensor parallelism.
+    pub tensor: u64,
+    /// Pipeline parallelism.
+    pub pipeline: u64,
+    /// Decode context parallelism.
+    pub context: u64,
+    /// Whether experts are shared whole.
+    pub expert_parallel: bool,
+    /// The engine's memory fraction.
+    pub fraction: Fraction,
+    /// Longest context.
+    pub max_model_len: Option<Tokens>,
+    /// Token budget.
+    pub max_num_batched_tokens: Option<Tokens>,
+    /// Largest batch.
+    pub max_num_seqs: Option<u64>,
+    /// No graphs.
+    pub eager: bool,
+    /// KV block.
+    pub block_tokens: Option<Tokens>,
+}
+
+/// What the engine logged.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryObserved {
+    /// KV memory per device.
+    pub kv_bytes: Option<Bytes>,
+    /// KV tokens.
+    pub kv_tokens: Option<Tokens>,
+    /// It refused to start.
+    pub refused: bool,
+}
+
+/// All cases with their errors.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemoryValidation {
+    /// Always `memory`.
+    pub suite: &'static str,
+    /// One by one.
+    pub cases: Vec<MemoryOutcome>,
+    /// Over the scored ones.
+    pub summary: MemorySummary,
+}
+
+/// One case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemoryOutcome {
+    /// Its name.
+    pub id: String,
+    /// Whether it counts.
+    pub scored: bool,
+    /// What is compared.
+    pub unit: &'static str,
+    /// What was logged; none where the engine refused.
+    pub measured: Option<f64>,
+    /// What we say; none where nothing could be said.
+    pub predicted: Option<f64>,
+    /// Predicted against measured.
+    pub error_pct: Option<f64>,
+    /// Whether we say that it starts, and whether it did.
+    pub fits: Option<bool>,
+    /// Whether the engine started.
+    pub started: bool,
+    /// Where the shape was taken from.
+    pub shape_from: &'static str,
+    /// The parts of the prediction.
+    pub parts: Option<Fit>,
+    /// Why nothing could be said.
+    pub skipped: Option<String>,
+}
+
+/// The scored cases together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemorySummary {
+    /// How many.
+    pub scored: usize,
+    /// Median of the absolute errors.
+    pub median_abs_pct: Option<f64>,
+    /// 90th percentile, nearest rank.
+    pub p90_abs_pct: Option<f64>,
+    /// The worst.
+    pub max_abs_pct: Option<f64>,
+    /// Scored cases off by more than 15%.
+    pub misses: Vec<String>,
+    /// Refused starts that we call so, of all of them.
+    pub refusals_right: usize,
+    /// Refused starts.
+    pub refusals: usize,
+}
+
+/// Predicts every case from its inputs alone.
+pub fn validate_memory(cases: &[MemoryCase], catalog: &Catalog) -> MemoryValidation {
+    let cases: Vec<MemoryOutcome> = cases.iter().map(|case| outcome(case, catalog)).collect();
+    let mut errors: Vec<f64> =
+        cases.iter().filter(|c| c.scored).filter_map(|c| c.error_pct).map(f64::abs).collect();
+    errors.sort_by(f64::total_cmp);
+    let rank = |p: f64| {
+        let i = (p * errors.len() as f64).ceil() as usize;
+        errors.get(i.saturating_sub(1)).copied()
+    };
+    let median = (!errors.is_empty()).then(|| plimsoll_stats::quantile_of_sorted(&errors, 0.5));
+    let off = |c: &&MemoryOutcome| c.scored && c.error_pct.is_none_or(|e| e.abs() > 15.0);
+    let refused: Vec<&MemoryOutcome> = cases.iter().filter(|c| !c.started).collect();
+    let summary = MemorySummary {
+        scored: cases.iter().filter(|c| c.scored).count(),
+        median_abs_pct: median,
+        p90_abs_pct: rank(0.9),
+        max_abs_pct: errors.last().copied(),
+        misses: cases.iter().filter(off).map(|c| c.id.clone()).collect(),
+        refusals_right: refused.iter().filter(|c| c.fits == Some(false)).count(),
+        refusals: refused.len(),
+    };
+    MemoryValidation { suite: "memory", cases, summary }
+}
+
+fn outcome(case: &MemoryCase, catalog: &Catalog) -> MemoryOutcome {
+    let (unit, measured) = match (case.observed.kv_tokens, case.observed.kv_bytes) {
+        (Some(tokens), _) => ("tokens", Some(tokens.get() as f64)),
+        (None, Some(bytes)) => ("bytes", Some(bytes.get() as f64)),
+        (None, None) => ("bytes", None),
+    };
+    let (shape_from, predicted) = match shape(&case.inputs, catalog) {
+        Ok((from, model)) => (from, predict(&case.inputs, &model, catalog)),
+        Err(error) => ("nowhere", Err(error)),
+    };
+    let value = predicted.as_ref().ok().map(|fit| match unit {
+        "tokens" if case.counts_concurrency => fit.printed_kv_tokens as f64,
+        "tokens" => fit.kv_tokens as f64,
+        _ => fit.available_kv_bytes as f64,
+    });
+    let error_pct = match (value, measured) {
+        (Some(p), Some(m)) if m > 0.0 => Some((p / m - 1.0) * 100.0),
+        _ => None,
+    };
+    MemoryOutcome {
+        id: case.id.clone(),
+        scored: case.scored && !case.observed.refused,
+        unit,
+        measured,
+        predicted: value,
+        error_pct,
+        fits: predicted.as_ref().ok().map(|fit| fit.fits),
+        started: !case.observed.refused,
+        shape_from,
+        skipped: predicted.as_ref().err().cloned(),
+        parts: predicted.ok(),
+    }
+}
+
+/// The catalogue's shape where it knows the model, otherwise the file's own.
+fn shape(inputs: &MemoryInputs, catalog: &Catalog) -> Result<(&'static str, Architecture), String> {
+    if let Ok(model) = catalog.model(&inputs.model).or_else(|_| catalog.model(&inputs.arch)) {
+        return Ok(("catalogue", model.architecture.clone()));
+    }
+    let value: Value = serde_json::from_str(&inputs.architecture)
+        .map_err(|_| "the case describes no architecture")?;
+    let Value::Object(fields) = value else {
+        return Err("the case describes no architecture".to_owned());
+    };
+    from_hf_value(&Value::Object(as_config(fields))).map(|a| ("case", a)).map_err(|e| e.to_string())
+}
+
+/// A case's architecture in the words of a `config.json`.
+fn as_config(mut fields: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Object(moe)) = fields.remove("moe") {
+        let words = [("experts_per_tok", "num_experts_per_tok")];
+        for (key, value) in moe {
+            let key = words
+                .iter()
+                .find(|(from, _)| *from == key)
+                .map_or(key.clone(), |(_, to)| (*to).to_owned());
+            fields.insert(key, value);
+        }
+    }
+    let count = |fields: &Map<String, Value>, key: &str| {
+        fields.get(key).and_then(Value::as_u64).unwrap_or(0)
+    };
+    let layers = count(&fields, "num_hidden_layers");
+    match fields.get("attention").and_then(Value::as_str) {
+        Some("mla") => {
+            // Every published latent model has heads of 128 beside the rotary part.
+            fields.insert("model_type".into(), json!("deepseek_v3"));
+            fields.entry("qk_nope_head_dim").or_insert(json!(128));
+            fields.entry("v_head_dim").or_insert(json!(128));
+        }
+        Some("sliding") => {
+            let full = count(&fields, "full_attention_layers").max(1);
+            let every = (layers / full).max(1);
+            let kind = |i: u64| {
+                if (i + 1).is_multiple_of(every) && (i + 1) / every <= full {
+                    "full_attention"
+                } else {
+                    "sliding_attention"
+                }
+            };
+            fields.insert("layer_types".into(), (0..layers).map(kind).collect());
+        }
+        Some("hybrid_gdn") => {
+            fields.insert("model_type".into(), json!("qwen3_5_text"));
+            let full = count(&fields, "full_attention_layers").max(1);
+            fields.insert("full_attention_interval".into(), json!((layers / full).max(1)));
+            if let Some(Value::Object(linear)) = fields.remove("linear") {
+                for (from, to) in [
+                    ("num_k_heads", "linear_num_key_heads"),
+                    ("num_v_heads", "linear_num_value_heads"),
+                    ("k_head_dim", "linear_key_head_dim"),
+                    ("v_head_dim", "linear_value_head_dim"),
+                    ("conv_kernel", "linear_conv_kernel_dim"),
+                ] {
+                    fields.insert(to.into(), linear.get(from).cloned().unwrap_or(Value::Null));
+                }
+            }
+        }
+        _ => {}
+    }
+    fields
+}
+
+fn predict(inputs: &MemoryInputs, model: &Architecture, catalog: &Catalog) -> Result<Fit, String> {
+    let engine = engine_row(inputs, catalog)?;
+    let accelerator = device(inputs, catalog);
+    let experts = if inputs.expert_parallel { inputs.tensor } else { 1 };
+    let input = FitInput {
+        name: inputs.model.clone(),
+        model,
+        accelerator: &accelerator,
+        engine: &engine,
+        placement: Placement {
+            tensor: inputs.tensor,
+            pipeline: inputs.pipeline,
+            expert: experts,
+            context: inputs.context,
+        },
+        format: format(&inputs.weights)?,
+        kv_element_bytes: if inputs.kv_dtype.contains('8') { 1 } else { 2 },
+        device: Some(inputs.device),
+        fraction: Some(inputs.fraction),
+        max_model_len: inputs.max_model_len,
+        max_num_seqs: inputs.max_num_seqs,
+        max_num_batched_tokens: inputs.max_num_batched_tokens,
+        block_tokens: inputs.block_tokens,
+        eager: inputs.eager,
+        lora: None,
+        margin: Bytes::ZERO,
+    };
+    fit(&input).map_err(|e| e.to_string())
+}
+
+/// The row of the engine and version; forks are taken as the engine they name.
+fn engine_row(inputs: &MemoryInputs, catalog: &Catalog) -> Result<Engine, String> {
+    let name = inputs.engine.to_lowercase();
+    let name = ["vllm", "sglang", "tensorrt-llm"].into_iter().find(|known| name.contains(known));
+    let name = name.ok_or_else(|| format!("`{}` is no engine known here", inputs.engine))?;
+    let digits: &str = inputs.version.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let version: Option<Version> = digits.parse().ok();
+    let rows: Vec<&Engine> = catalog.engines.iter().filter(|e| e.name == name).collect();
+    let oldest = rows.iter().min_by_key(|e| e.since).ok_or("the catalogue has no such engine")?;
+    // A year where a version should be, or one older than any row: the generation decides.
+    let by_version =
+        rows.iter().filter(|e| version.is_some_and(|v| e.since <= v)).max_by_key(|e| e.since);
+    let row = by_version.unwrap_or(oldest);
+    let old = |e: &Engine| e.batched_tokens_at_least_context;
+    let row = match inputs.generation.as_str() {
+        // The old scheduler outlived the version that replaced it as the default.
+        "V0" if !old(row) => rows.iter().filter(|e| old(e)).max_by_key(|e| e.since).unwrap_or(row),
+        "V1" if old(row) => rows.iter().filter(|e| !old(e)).min_by_key(|e| e.since).unwrap_or(row),
+        _ => row,
+    };
+    Ok((*row).clone())
+}
+
+/// The catalogue's device, or one of which only name and memory are known.
+fn device(inputs: &MemoryInputs, catalog: &Catalog) -> Accelerator {
+    if let Ok(known) = catalog.accelerator(&inputs.accelerator) {
+        return known.clone();
+    }
+    Accelerator {
+        name: inputs.accelerator.clone(),
+        aliases: Vec::new(),
+        vendor: String::new(),
+        architecture: String::new(),
+        memory: inputs.device,
+        memory_reported: Some(inputs.device),
+        memory_reported_source: None,
+        bandwidth: BytesPerSecond::ZERO,
+        peaks: Vec::new(),
+        interconnect: Interconnect { name: String::new(), bandwidth: None, devices: None },
+        pcie: None,
+        power: None,
+        confidence: "case".to_owned(),
+        fact: Fact { source: "the case".to_owned(), as_of: String::new(), note: None },
+    }
+}
+
+fn format(written: &str) -> Result<Format, String> {
+    let text = written.to_lowercase();
+    let has = |word: &str| text.contains(word);
+    Ok(match () {
+        () if has("mxfp4") => Format::Mxfp4,
+        () if has("nvfp4") => Format::Nvfp4,
+        () if has("nf4") || has("bnb") => Format::Nf4,
+        () if has("int4") || has("awq") || has("gptq") => Format::Int4,
+        () if has("int8") => Format::Int8,
+        () if has("fp8") && has("block") => Format::Fp8Block,
+        () if has("fp8") => Format::Fp8Channel,
+        () if has("bf16") || has("fp16") || has("float16") => Format::Bf16,
+        () => return Err(format!("`{written}` is no storage of weights known here")),
+    })
+}
