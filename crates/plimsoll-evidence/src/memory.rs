@@ -111,6 +111,10 @@ impl<'a> Case<'a> {
             max_num_seqs: self.whole("max_num_seqs")?,
             eager: self.get("enforce_eager").and_then(Value::as_bool).unwrap_or(false),
             block_tokens: tokens("block_size")?,
+            draft: self
+                .get("other_flags")
+                .and_then(Value::as_str)
+                .is_some_and(|f| f.contains("speculative")),
         };
         let refused = self.get("use").and_then(Value::as_str) == Some("infeasible");
         let kv_bytes = if refused { None } else { self.gib("observed.kv_gib_per_gpu")? };

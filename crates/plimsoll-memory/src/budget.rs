@@ -70,6 +70,8 @@ pub struct Setup<'a> {
     pub margin: Bytes,
     /// What the engine's version prints.
     pub printed: Printed,
+    /// Whether extra prediction layers are loaded: engines leave them out unless they speculate.
+    pub draft: bool,
 }
 
 /// Where the memory of the fullest device goes.
@@ -115,9 +117,17 @@ const MIB: u64 = 1 << 20;
 
 /// The budget of the fullest device.
 pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
-    let stored = weights(setup.model, &setup.placement, setup.format)?;
+    let mut stored = weights(setup.model, &setup.placement, setup.format)?;
+    let mut model = std::borrow::Cow::Borrowed(setup.model);
+    if setup.draft {
+        // A draft layer caches like any other.
+        let own = model.to_mut();
+        own.layers.append(&mut own.draft_layers);
+    } else {
+        stored.draft = Bytes::ZERO;
+    }
     let layout =
-        KvLayout::of(setup.model, &setup.placement, setup.kv_element_bytes, setup.block_tokens)?;
+        KvLayout::of(&model, &setup.placement, setup.kv_element_bytes, setup.block_tokens)?;
     let activation = activation(setup).ok_or(MemoryError::TooLarge)?;
     let libraries = non_torch(setup);
     let graphs = graphs(setup);
@@ -195,7 +205,12 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
 /// vLLM 0.6.4 printed 2.07 and 2.99 for 20,000 and 29,000 tokens. The larger of the two is the peak.
 fn activation(setup: &Setup<'_>) -> Option<u64> {
     let model = setup.model;
-    let sampler = 386u64.checked_mul(setup.max_num_seqs)?.checked_mul(model.vocab_size)? / 10;
+    // Only vLLM runs its sampler over a full batch when it profiles.
+    let sampled = match setup.bookkeeping {
+        Bookkeeping::VllmV0 | Bookkeeping::VllmV1 => setup.max_num_seqs,
+        Bookkeeping::Sglang | Bookkeeping::TensorRt => 0,
+    };
+    let sampler = 386u64.checked_mul(sampled)?.checked_mul(model.vocab_size)? / 10;
     let widest = model.layers.iter().map(|layer| match layer.mlp {
         Mlp::Dense { intermediate } => intermediate,
         Mlp::Experts { per_token, intermediate, shared, .. } => {
@@ -215,14 +230,15 @@ fn activation(setup: &Setup<'_>) -> Option<u64> {
     Some(sampler.max(per_token.checked_mul(tokens)?))
 }
 
-/// Driver context beyond the total, libraries and collectives: 0.13 GiB on one device and 0.55 on more in vLLM 0.11 logs on
-/// H100 (0.02 to 0.14 elsewhere); SGLang finds 0.3 to 0.5 GiB taken at start.
+/// Libraries and collectives. On one device 0.02 to 0.14 GiB in vLLM V1 logs (0.13 on H100); SGLang finds 0.3 to 0.5 GiB taken at
+/// start. Each further device adds buffers: 0.55 GiB in all on two (vLLM 0.11, H100), 2.10 on eight (vLLM 0.7, A100, a public log of
+/// February 2025), so some 265 MiB each.
 fn non_torch(setup: &Setup<'_>) -> u64 {
-    let several = setup.placement.tensor > 1 || setup.placement.pipeline > 1;
-    match (setup.bookkeeping, several) {
-        (Bookkeeping::Sglang, _) => 410 * MIB,
-        (_, false) => 133 * MIB,
-        (_, true) => 563 * MIB,
+    let one = if setup.bookkeeping == Bookkeeping::Sglang { 410 * MIB } else { 133 * MIB };
+    let devices = setup.placement.tensor.saturating_mul(setup.placement.pipeline);
+    match devices {
+        0 | 1 => one,
+        n => one + 430 * MIB + (n.min(4096) - 2) * 265 * MIB,
     }
 }
 

@@ -9,12 +9,14 @@
 
 mod catalog;
 mod explain;
+mod fit;
 mod review;
 mod text;
 mod validation;
 
 pub use catalog::{catalog_json, catalog_text};
 pub use explain::{explain_json, explain_text};
+pub use fit::{compare_text, fit_json, fit_text};
 pub use review::{review_json, review_text};
 pub use text::{Heading, table};
 pub use validation::{validation_json, validation_text};

@@ -4,7 +4,9 @@ use plimsoll_fleet::{Accelerator, Architecture, Engine, MemoryRule, PrintedToken
 use plimsoll_memory::{
     Bookkeeping, Budget, Format, MemoryError, Placement, Printed, Setup, budget,
 };
+use plimsoll_stats::{Seed, quantile_of_sorted};
 use plimsoll_units::{Bytes, Fraction, Tokens};
+use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
 use crate::review::Provenance;
@@ -44,6 +46,43 @@ pub struct FitInput<'a> {
     pub lora: Option<(u64, u64)>,
     /// Memory that nobody may use.
     pub margin: Bytes,
+    /// Whether the model's extra prediction layers are loaded.
+    pub draft: bool,
+    /// Contexts of the classes that are served: name, median, 95th percentile and largest drawn.
+    pub contexts: Vec<ClassContext>,
+}
+
+/// How long the contexts of a class are, prompt and output together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassContext {
+    /// The class.
+    pub class: String,
+    /// Half are shorter.
+    pub p50: Tokens,
+    /// One in twenty is longer.
+    pub p95: Tokens,
+    /// The longest drawn.
+    pub max: Tokens,
+}
+
+/// Contexts of a class's requests, drawn: 4,096 tasks, prompt and output of each request together.
+pub fn class_context(class: &Class, seed: Seed) -> Option<ClassContext> {
+    let mut stream = seed.stream(&format!("contexts/{}", class.name));
+    let mut contexts = Vec::new();
+    for _ in 0..4096 {
+        class.task.draw(&Shift::NONE, &mut stream, |request| {
+            contexts.push((request.prompt + request.output).get() as f64);
+        });
+    }
+    contexts.sort_by(f64::total_cmp);
+    let max = *contexts.last()?;
+    let at = |p: f64| Tokens::new(quantile_of_sorted(&contexts, p).round() as u64);
+    Some(ClassContext {
+        class: class.name.clone(),
+        p50: at(0.5),
+        p95: at(0.95),
+        max: Tokens::new(max as u64),
+    })
 }
 
 /// Why there is no budget.
@@ -106,8 +145,42 @@ pub struct Fit {
     pub max_num_batched_tokens: u64,
     /// The fraction the engine may use.
     pub memory_fraction: f64,
+    /// Context tokens that one more GiB of a device would hold.
+    pub tokens_per_gib: u64,
     /// Where the memory goes; sums to the device exactly.
     pub budget: Vec<BudgetLine>,
+    /// How many requests of each class fit at once.
+    pub contexts: Vec<ContextFit>,
+    /// Where it does not fit: single changes that would, smallest first.
+    pub would_fit: Vec<Change>,
+}
+
+/// How many requests of a class fit at once, by the length of their contexts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ContextFit {
+    /// The class.
+    pub class: String,
+    /// Median context.
+    pub context_p50_tokens: u64,
+    /// Requests of that length that fit.
+    pub concurrency_p50: u64,
+    /// 95th percentile.
+    pub context_p95_tokens: u64,
+    /// Requests of that length that fit.
+    pub concurrency_p95: u64,
+    /// The longest drawn.
+    pub context_max_tokens: u64,
+    /// Requests of that length that fit.
+    pub concurrency_max: u64,
+}
+
+/// A change that would make it fit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// What to write instead.
+    pub change: String,
+    /// Context tokens a replica would then hold.
+    pub kv_tokens: u64,
 }
 
 /// One line of the budget.
@@ -121,8 +194,73 @@ pub struct BudgetLine {
     pub provenance: Provenance,
 }
 
-/// The budget of a pool.
+/// The budget of a pool, with what would make it fit where it does not.
 pub fn fit(input: &FitInput<'_>) -> Result<Fit, FitError> {
+    let mut result = fit_as_is(input)?;
+    if !result.fits {
+        result.would_fit = changes(input, &result);
+    }
+    Ok(result)
+}
+
+/// Single changes that make it fit, in the order in which people would rather make them.
+fn changes(input: &FitInput<'_>, now: &Fit) -> Vec<Change> {
+    let mut tried: Vec<(String, FitInput<'_>)> = Vec::new();
+    let mut len = now.max_model_len_tokens / 2;
+    while len >= 2048 {
+        let shorter = FitInput { max_model_len: Some(Tokens::new(len)), ..input.clone() };
+        tried.push((format!("max_model_len = {len}"), shorter));
+        len /= 2;
+    }
+    let mut seqs = now.max_num_seqs / 2;
+    while seqs >= 8 {
+        tried.push((
+            format!("max_num_seqs = {seqs}"),
+            FitInput { max_num_seqs: Some(seqs), ..input.clone() },
+        ));
+        seqs /= 2;
+    }
+    if input.kv_element_bytes > 1 {
+        tried.push((
+            "kv_dtype = \"fp8\"".to_owned(),
+            FitInput { kv_element_bytes: 1, ..input.clone() },
+        ));
+    }
+    if input.format == Format::Bf16 {
+        tried.push((
+            "weights = \"fp8\"".to_owned(),
+            FitInput { format: Format::Fp8Channel, ..input.clone() },
+        ));
+        tried.push((
+            "weights = \"int4\"".to_owned(),
+            FitInput { format: Format::Int4, ..input.clone() },
+        ));
+    }
+    let most = u64::from(input.accelerator.interconnect.devices.unwrap_or(1)).min(64);
+    let mut tensor = input.placement.tensor.saturating_mul(2);
+    while tensor <= most {
+        let placement = Placement { tensor, ..input.placement };
+        tried
+            .push((format!("tensor_parallel = {tensor}"), FitInput { placement, ..input.clone() }));
+        tensor *= 2;
+    }
+    let mut found: Vec<Change> = Vec::new();
+    for (change, input) in tried {
+        // Of one kind of change only the smallest that works is worth saying.
+        let kind = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        if found.iter().any(|f| kind(&f.change) == kind(&change)) {
+            continue;
+        }
+        if let Ok(fit) = fit_as_is(&input)
+            && fit.fits
+        {
+            found.push(Change { change, kv_tokens: fit.kv_tokens });
+        }
+    }
+    found
+}
+
+fn fit_as_is(input: &FitInput<'_>) -> Result<Fit, FitError> {
     let engine = input.engine;
     let devices = u32::try_from(input.placement.tensor).unwrap_or(u32::MAX);
     let missing = |field| FitError::NoDefault {
@@ -168,6 +306,7 @@ pub fn fit(input: &FitInput<'_>) -> Result<Fit, FitError> {
         lora: input.lora,
         margin: input.margin,
         printed: printed(engine),
+        draft: input.draft,
     };
     let budget = budget(&setup)?;
     Ok(result(input, &setup, &budget))
@@ -196,6 +335,9 @@ fn result(input: &FitInput<'_>, setup: &Setup<'_>, budget: &Budget) -> Fit {
         max_num_seqs: setup.max_num_seqs,
         max_num_batched_tokens: setup.max_num_batched_tokens.get(),
         memory_fraction: setup.fraction.get(),
+        tokens_per_gib: (1u64 << 30).checked_div(per_token_at_len(setup, budget)).unwrap_or(0),
+        contexts: input.contexts.iter().map(|c| context_fit(c, setup, budget)).collect(),
+        would_fit: Vec::new(),
         budget: budget
             .lines
             .iter()
@@ -205,6 +347,43 @@ fn result(input: &FitInput<'_>, setup: &Setup<'_>, budget: &Budget) -> Fit {
                 provenance: if line.exact { Provenance::Supplied } else { Provenance::Modeled },
             })
             .collect(),
+    }
+}
+
+/// Bytes of a token in sequences of the longest context, state and padding included.
+fn per_token_at_len(setup: &Setup<'_>, budget: &Budget) -> u64 {
+    let layout = &budget.layout;
+    let blocks = layout.blocks_of(setup.max_model_len, setup.max_num_batched_tokens);
+    let sequence = blocks
+        .saturating_mul(layout.block_bytes().get())
+        .saturating_add(layout.state_bytes().get());
+    sequence / setup.max_model_len.get().max(1)
+}
+
+fn context_fit(context: &ClassContext, setup: &Setup<'_>, budget: &Budget) -> ContextFit {
+    let at = |tokens: Tokens| {
+        let fit = budget.layout.sequences_that_fit(budget.kv, tokens, setup.max_num_batched_tokens);
+        fit.unwrap_or(0).min(setup.max_num_seqs)
+    };
+    ContextFit {
+        class: context.class.clone(),
+        context_p50_tokens: context.p50.get(),
+        concurrency_p50: at(context.p50),
+        context_p95_tokens: context.p95.get(),
+        concurrency_p95: at(context.p95),
+        context_max_tokens: context.max.get(),
+        concurrency_max: at(context.max),
+    }
+}
+
+/// The storage that a model is published in, where its configuration says so.
+pub fn published_format(model: &Architecture) -> Option<Format> {
+    match model.quantization.as_deref() {
+        None => Some(Format::Bf16),
+        // Published fp8 weights come in blocks of 128 x 128.
+        Some("fp8") => Some(Format::Fp8Block),
+        Some("mxfp4") => Some(Format::Mxfp4),
+        Some(_) => None,
     }
 }
 

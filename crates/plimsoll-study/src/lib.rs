@@ -32,7 +32,10 @@ mod validate;
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
 };
-pub use fit::{BudgetLine, Fit, FitError, FitInput, fit};
+pub use fit::{
+    BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, class_context, fit,
+    published_format,
+};
 pub use review::{Assumption, Provenance, Review};
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,

@@ -68,6 +68,8 @@ pub struct MemoryInputs {
     pub eager: bool,
     /// KV block.
     pub block_tokens: Option<Tokens>,
+    /// Whether draft layers are loaded.
+    pub draft: bool,
 }
 
 /// What the engine logged.
@@ -292,6 +294,8 @@ fn predict(inputs: &MemoryInputs, model: &Architecture, catalog: &Catalog) -> Re
         eager: inputs.eager,
         lora: None,
         margin: Bytes::ZERO,
+        draft: inputs.draft,
+        contexts: Vec::new(),
     };
     fit(&input).map_err(|e| e.to_string())
 }

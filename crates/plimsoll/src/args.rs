@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
+use plimsoll_units::{Bytes, Fraction, Tokens};
 
 /// The load line for LLM inference: how much load may this fleet carry, which resource runs out first,
 /// and what does one success cost?
@@ -65,6 +66,8 @@ pub enum Command {
         #[arg(long)]
         force: bool,
     },
+    /// The memory budget: what fits, for the pools of a scenario or for a model and a device
+    Fit(Box<FitArgs>),
     /// Hold our predictions against what real engines logged
     Validate {
         /// Cases in the format `plimsoll-kv-cases/1`
@@ -92,6 +95,126 @@ pub enum Command {
         /// Where to write them; created if it is not there
         directory: PathBuf,
     },
+}
+
+/// What `fit` is asked about.
+#[derive(Args, Debug)]
+pub struct FitArgs {
+    /// A scenario: every pool of it, with the contexts of its classes
+    #[arg(conflicts_with_all = ["model", "hf_config", "accelerator"], required_unless_present = "accelerator")]
+    pub(crate) file: Option<PathBuf>,
+    /// The model, by name or Hugging Face id
+    #[arg(long, value_name = "NAME", conflicts_with = "hf_config")]
+    pub(crate) model: Option<String>,
+    /// The model's `config.json`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hf_config: Option<PathBuf>,
+    /// The device
+    #[arg(long, value_name = "NAME")]
+    pub(crate) accelerator: Option<String>,
+    /// The engine, with its version
+    #[arg(long, value_name = "NAME@VERSION", default_value = "vllm")]
+    pub(crate) engine: String,
+    /// Devices that share each layer
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) tensor_parallel: u64,
+    /// Groups of devices that share the layers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub(crate) pipeline_parallel: u64,
+    /// Devices that share the experts whole
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub(crate) expert_parallel: u64,
+    /// Devices that share a context while decoding
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub(crate) context_parallel: u64,
+    /// How weights are stored; as the model is published by default
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) weights: Option<WeightFormat>,
+    /// How the KV cache is stored
+    #[arg(long, value_name = "DTYPE", default_value = "auto")]
+    pub(crate) kv_dtype: KvFormat,
+    /// Longest accepted context; the model's own by default
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_model_len: Option<Tokens>,
+    /// Largest running batch; the engine's default for the device
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) max_num_seqs: Option<u64>,
+    /// Token budget of a step; the engine's default for the device
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_num_batched_tokens: Option<Tokens>,
+    /// The fraction of device memory the engine may use; its own default
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) memory_utilization: Option<Fraction>,
+    /// The device's total memory, where it is known better than by the catalogue
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) device_memory: Option<Bytes>,
+    /// Adapters served at once and their rank
+    #[arg(long, value_name = "N:RANK", value_parser = adapters)]
+    pub(crate) lora: Option<(u64, u64)>,
+    /// No graphs are captured
+    #[arg(long)]
+    pub(crate) enforce_eager: bool,
+    /// The model's extra prediction layers are loaded
+    #[arg(long)]
+    pub(crate) speculative: bool,
+    /// The same over group sizes or devices
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) compare: Option<Compare>,
+}
+
+/// How weights are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WeightFormat {
+    /// 16 bits
+    Bf16,
+    /// 16 bits
+    Fp16,
+    /// 8 bits, a scale an output channel
+    Fp8,
+    /// 8 bits, a scale a tensor
+    Fp8Tensor,
+    /// 8 bits, a scale a block of 128 x 128
+    Fp8Block,
+    /// 8 bits, whole
+    Int8,
+    /// 4 bits in groups of 128
+    Int4,
+    /// 4 bits of bitsandbytes
+    Nf4,
+    /// 4 bits, micro-scaled
+    Mxfp4,
+    /// 4 bits, NVIDIA's
+    Nvfp4,
+}
+
+/// How the KV cache is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KvFormat {
+    /// As the engines do by default: 16 bits
+    Auto,
+    /// 16 bits
+    Bf16,
+    /// 16 bits
+    Fp16,
+    /// 8 bits
+    Fp8,
+    /// 8 bits, whole
+    Int8,
+}
+
+/// What is varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compare {
+    /// Tensor parallelism from 1 up to the devices that reach each other
+    Tp,
+    /// Every accelerator of the catalogue
+    Accelerators,
+}
+
+fn adapters(text: &str) -> Result<(u64, u64), String> {
+    let (count, rank) = text.split_once(':').ok_or("write it as N:RANK, such as 4:16")?;
+    let number = |part: &str| part.parse::<u64>().ok().filter(|n| (1..=100_000).contains(n));
+    number(count).zip(number(rank)).ok_or_else(|| "both must be whole numbers from 1".to_owned())
 }
 
 /// What the catalogue is asked for.

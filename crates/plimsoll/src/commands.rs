@@ -1,5 +1,6 @@
 //! One function a command: read, call a study, say it.
 
+mod fit;
 mod init;
 
 use std::io::Write;
@@ -47,6 +48,7 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> 
             ))
         }
         Command::Init { directory, force } => init::init(directory, *force, global, err),
+        Command::Fit(args) => fit::answer(args, global),
         Command::Validate { file } => validate(file, global),
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
@@ -79,7 +81,7 @@ pub(crate) fn either(
     if global.json { format!("{:#}\n", json()) } else { text() }
 }
 
-fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> {
+pub(crate) fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> {
     let mut loaded = load(file, global.catalog.as_deref()).map_err(Failure::input)?;
     // What the command line overrides is no longer what the file says.
     let overrides = [
@@ -97,7 +99,7 @@ fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> {
 }
 
 /// `--as-of`, else the scenario's, else the clock's.
-fn today(global: &Global, loaded: &Loaded) -> Date {
+pub(crate) fn today(global: &Global, loaded: &Loaded) -> Date {
     let written = loaded.scenario.study.as_of.map(|day| day.date());
     global.as_of.or(written).unwrap_or_else(|| {
         #[expect(
@@ -262,7 +264,7 @@ fn validate(file: &Path, global: &Global) -> Result<String, Failure> {
 }
 
 /// The built-in catalogue with the command line's on top.
-fn catalog_of(global: &Global) -> Result<Catalog, Failure> {
+pub(crate) fn catalog_of(global: &Global) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::clone(builtin());
     if let Some(path) = &global.catalog {
         catalog.extend(load_catalog(path).map_err(Failure::input)?);

@@ -1,0 +1,316 @@
+//! `fit`: what a pool's device memory is spent on.
+
+use plimsoll_fleet::{Accelerator, Architecture, Catalog, Engine};
+use plimsoll_memory::{Format, MemoryError, Placement};
+use plimsoll_report::{compare_text, fit_json, fit_text};
+use plimsoll_scenario::sections::{Dtype, KvDtype, Pool};
+use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, model_from_hf_file};
+use plimsoll_stats::Seed;
+use plimsoll_study::{ClassContext, Fit, FitError, FitInput, class_context, fit, published_format};
+use plimsoll_units::{Bytes, Fraction, Tokens};
+
+use super::{catalog_of, either, scenario, today};
+use crate::args::{Compare, FitArgs, Global, KvFormat, WeightFormat};
+use crate::failure::Failure;
+use crate::heading;
+
+pub(super) fn answer(args: &FitArgs, global: &Global) -> Result<String, Failure> {
+    let fits = match &args.file {
+        Some(file) => {
+            let loaded = scenario(file, global)?;
+            pools(&loaded, global)?
+        }
+        None => match args.compare {
+            None => vec![one(args, &catalog_of(global)?, None, None)?],
+            Some(compare) => return compared(args, compare, global),
+        },
+    };
+    Ok(either(global, || fit_json(&fits), || fit_text(&fits, heading())))
+}
+
+/// Every pool of a scenario, with the contexts of the classes it serves.
+pub(super) fn pools(loaded: &Loaded, global: &Global) -> Result<Vec<Fit>, Failure> {
+    let demand = lower_demand(&loaded.scenario, today(global, loaded)).map_err(Failure::one)?;
+    let seed = Seed::new(global.seed.unwrap_or(loaded.scenario.study.seed.get()));
+    let file = loaded.source.name();
+    if loaded.scenario.pool.is_empty() {
+        let diagnostic =
+            Diagnostic::about("missing-key", file, "no `[[pool]]` says what serves the demand")
+                .help("add a `[[pool]]` with `model` and `accelerator`");
+        return Err(Failure::one(diagnostic));
+    }
+    let mut fits = Vec::new();
+    for pool in &loaded.scenario.pool {
+        let served = demand.classes.iter().filter(|class| serves(loaded, pool, &class.name));
+        let contexts: Vec<ClassContext> =
+            served.filter_map(|class| class_context(class, seed)).collect();
+        fits.push(of_pool(loaded, pool, contexts).map_err(|(error, help)| {
+            let message = format!("pool `{}`: {error}", pool.name.as_str());
+            Failure::one(Diagnostic::about("no-budget", file, message).help(help))
+        })?);
+    }
+    Ok(fits)
+}
+
+/// Whether routes send a class to a pool; without routes everything goes to the first.
+fn serves(loaded: &Loaded, pool: &Pool, class: &str) -> bool {
+    let scenario = &loaded.scenario;
+    let name = pool.name.as_str();
+    if scenario.route.is_empty() {
+        return scenario.pool.first().is_some_and(|first| first.name.as_str() == name);
+    }
+    // A decode pool serves what its prefill pool is sent.
+    let hands_over = |target: &str| {
+        let prefill = scenario.pool.iter().find(|p| p.name.as_str() == target);
+        prefill.and_then(|p| p.disaggregation.as_ref()).is_some_and(|d| d.decode.as_str() == name)
+    };
+    scenario.route.iter().any(|route| {
+        let target = route.to.as_str();
+        (target == name || hands_over(target))
+            && (route.class.is_empty() || route.class.iter().any(|c| c.as_str() == class))
+    })
+}
+
+fn of_pool(
+    loaded: &Loaded,
+    pool: &Pool,
+    contexts: Vec<ClassContext>,
+) -> Result<Fit, (String, String)> {
+    let catalog = &loaded.catalog;
+    let name = pool.name.as_str();
+    let plain = |e: plimsoll_fleet::Unknown| (e.to_string(), e.help());
+    let model = match (&pool.model, loaded.architectures.get(name)) {
+        (_, Some(own)) => own,
+        (Some(model), None) => &catalog.model(model.as_str()).map_err(plain)?.architecture,
+        (None, None) => return Err(("it has no model".to_owned(), "add `model`".to_owned())),
+    };
+    let accelerator = catalog.accelerator(pool.accelerator.as_str()).map_err(plain)?;
+    let engine = catalog.engine(pool.engine.as_str()).map_err(plain)?;
+    let format = match pool.weights {
+        Some(Dtype::Bf16 | Dtype::Fp16) => Format::Bf16,
+        Some(Dtype::Fp8) => fp8(model),
+        Some(Dtype::Int8) => Format::Int8,
+        Some(Dtype::Int4) => Format::Int4,
+        Some(Dtype::Mxfp4) => Format::Mxfp4,
+        Some(Dtype::Nvfp4) => Format::Nvfp4,
+        None => published_format(model).ok_or_else(no_format)?,
+    };
+    let kv_element_bytes = match pool.kv_dtype {
+        KvDtype::Auto | KvDtype::Bf16 | KvDtype::Fp16 => 2,
+        KvDtype::Fp8 | KvDtype::Int8 => 1,
+        KvDtype::Nvfp4 => {
+            return Err((
+                "a KV cache in nvfp4 is not modelled".to_owned(),
+                "write `kv_dtype = \"fp8\"`".to_owned(),
+            ));
+        }
+    };
+    let input = FitInput {
+        name: name.to_owned(),
+        model,
+        accelerator,
+        engine,
+        placement: Placement {
+            tensor: pool.tensor_parallel.get(),
+            pipeline: pool.pipeline_parallel.get(),
+            expert: pool.expert_parallel.get(),
+            context: pool.context_parallel.get(),
+        },
+        format,
+        kv_element_bytes,
+        device: None,
+        fraction: pool.memory_utilization,
+        max_model_len: pool.max_model_len,
+        max_num_seqs: pool.max_num_seqs.map(|n| n.get()),
+        max_num_batched_tokens: pool.max_num_batched_tokens,
+        block_tokens: None,
+        eager: false,
+        lora: pool.lora.as_ref().map(|l| (l.adapters.get(), l.rank.get())),
+        margin: pool.memory_margin,
+        draft: pool.speculation.is_some(),
+        contexts,
+    };
+    fit(&input).map_err(|e| (e.to_string(), help(&e, model)))
+}
+
+/// Published fp8 weights keep their blocks; made from 16 bits they get a scale an output channel.
+fn fp8(model: &Architecture) -> Format {
+    match published_format(model) {
+        Some(Format::Fp8Block) => Format::Fp8Block,
+        _ => Format::Fp8Channel,
+    }
+}
+
+fn no_format() -> (String, String) {
+    let message = "the model is published in a storage that is not known here".to_owned();
+    (
+        message,
+        "say how its weights are stored: `weights = \"int4\"`, `\"fp8\"`, `\"bf16\"`".to_owned(),
+    )
+}
+
+/// The model and device of the command line, or another device or group size in their place.
+fn one(
+    args: &FitArgs,
+    catalog: &Catalog,
+    device: Option<&Accelerator>,
+    tensor: Option<u64>,
+) -> Result<Fit, Failure> {
+    let usage = |message: String, help: String| {
+        Failure::one(Diagnostic::about("usage", "command line", message).help(help))
+    };
+    let unknown = |e: plimsoll_fleet::Unknown| usage(e.to_string(), e.help());
+    let own =
+        args.hf_config.as_deref().map(model_from_hf_file).transpose().map_err(Failure::one)?;
+    let (name, model) = match (&own, &args.model) {
+        (Some(model), _) => (model.name.clone(), &model.architecture),
+        (None, Some(name)) => {
+            let model = catalog.model(name).map_err(unknown)?;
+            (model.name.clone(), &model.architecture)
+        }
+        (None, None) => {
+            return Err(usage(
+                "no model is named".to_owned(),
+                "add `--model NAME` or `--hf-config FILE`".to_owned(),
+            ));
+        }
+    };
+    let accelerator = match (device, &args.accelerator) {
+        (Some(device), _) => device,
+        (None, Some(name)) => catalog.accelerator(name).map_err(unknown)?,
+        (None, None) => {
+            return Err(usage(
+                "no device is named".to_owned(),
+                "add `--accelerator NAME`".to_owned(),
+            ));
+        }
+    };
+    let engine: &Engine = catalog.engine(&args.engine).map_err(unknown)?;
+    if let (Some(asked), Some(most)) = (args.max_model_len, model.context_max)
+        && asked > most
+    {
+        let message =
+            format!("a context of {asked} tokens is longer than the {most} the model was made for");
+        return Err(usage(message, format!("write `--max-model-len {}`", most.get())));
+    }
+    let zero = [
+        ("--max-model-len", args.max_model_len == Some(Tokens::ZERO)),
+        ("--max-num-batched-tokens", args.max_num_batched_tokens == Some(Tokens::ZERO)),
+        ("--memory-utilization", args.memory_utilization == Some(Fraction::ZERO)),
+        ("--device-memory", args.device_memory == Some(Bytes::ZERO)),
+    ];
+    if let Some((option, _)) = zero.iter().find(|(_, zero)| *zero) {
+        return Err(usage(
+            format!("`{option} 0` leaves nothing to serve with"),
+            "leave it out for the default".to_owned(),
+        ));
+    }
+    let format = match args.weights {
+        Some(WeightFormat::Bf16 | WeightFormat::Fp16) => Format::Bf16,
+        Some(WeightFormat::Fp8) => fp8(model),
+        Some(WeightFormat::Fp8Tensor) => Format::Fp8Tensor,
+        Some(WeightFormat::Fp8Block) => Format::Fp8Block,
+        Some(WeightFormat::Int8) => Format::Int8,
+        Some(WeightFormat::Int4) => Format::Int4,
+        Some(WeightFormat::Nf4) => Format::Nf4,
+        Some(WeightFormat::Mxfp4) => Format::Mxfp4,
+        Some(WeightFormat::Nvfp4) => Format::Nvfp4,
+        None => published_format(model).ok_or_else(|| {
+            let (message, help) = no_format();
+            usage(message, help)
+        })?,
+    };
+    let tensor = tensor.unwrap_or(args.tensor_parallel);
+    let input = FitInput {
+        name,
+        model,
+        accelerator,
+        engine,
+        placement: Placement {
+            tensor,
+            pipeline: args.pipeline_parallel,
+            expert: args.expert_parallel,
+            context: args.context_parallel,
+        },
+        format,
+        kv_element_bytes: match args.kv_dtype {
+            KvFormat::Fp8 | KvFormat::Int8 => 1,
+            KvFormat::Auto | KvFormat::Bf16 | KvFormat::Fp16 => 2,
+        },
+        device: args.device_memory.filter(|_| device.is_none()),
+        fraction: args.memory_utilization,
+        max_model_len: args.max_model_len,
+        max_num_seqs: args.max_num_seqs,
+        max_num_batched_tokens: args.max_num_batched_tokens,
+        block_tokens: None,
+        eager: args.enforce_eager,
+        lora: args.lora,
+        margin: Bytes::ZERO,
+        draft: args.speculative,
+        contexts: Vec::new(),
+    };
+    fit(&input).map_err(|e| usage(e.to_string(), help(&e, model)))
+}
+
+/// What to write instead.
+fn help(error: &FitError, model: &Architecture) -> String {
+    match error {
+        FitError::Memory(MemoryError::Heads { heads, tensor }) => {
+            let near = (1..=*tensor).rev().find(|n| heads.is_multiple_of(*n)).unwrap_or(1);
+            format!("use a tensor-parallel group of {near}")
+        }
+        FitError::Memory(MemoryError::Stages { layers, .. }) => {
+            format!("use at most {layers} pipeline stages")
+        }
+        FitError::Memory(MemoryError::Experts { experts, expert }) => {
+            let near = (1..=*expert).rev().find(|n| experts.is_multiple_of(*n)).unwrap_or(1);
+            format!("share the experts among {near} devices")
+        }
+        FitError::Memory(_) => format!("look at the shape of `{}`", model.family),
+        FitError::NoDefault { field, .. } => format!("give `{field}` yourself"),
+        FitError::NoContext => "give `max_model_len`".to_owned(),
+    }
+}
+
+fn compared(args: &FitArgs, compare: Compare, global: &Global) -> Result<String, Failure> {
+    let catalog = catalog_of(global)?;
+    let mut rows: Vec<(String, Fit)> = Vec::new();
+    match compare {
+        Compare::Tp => {
+            let name = args.accelerator.clone().unwrap_or_default();
+            let devices =
+                catalog.accelerator(&name).ok().and_then(|a| a.interconnect.devices).unwrap_or(1);
+            let sizes = std::iter::successors(Some(1u64), |n| Some(n * 2))
+                .take_while(|n| *n <= u64::from(devices).min(64));
+            for tensor in sizes {
+                // A group that does not divide the heads is no candidate.
+                if let Ok(fit) = one(args, &catalog, None, Some(tensor)) {
+                    rows.push((format!("tensor_parallel = {tensor}"), fit));
+                }
+            }
+        }
+        Compare::Accelerators => {
+            for device in &catalog.accelerators {
+                if let Ok(fit) = one(args, &catalog, Some(device), None) {
+                    rows.push((device.name.clone(), fit));
+                }
+            }
+        }
+    }
+    if rows.is_empty() {
+        // The first candidate's own complaint says why.
+        one(args, &catalog, None, None)?;
+    }
+    Ok(either(
+        global,
+        || {
+            fit_json(
+                &rows
+                    .iter()
+                    .map(|(name, fit)| Fit { name: name.clone(), ..fit.clone() })
+                    .collect::<Vec<_>>(),
+            )
+        },
+        || compare_text(&rows),
+    ))
+}
