@@ -9,8 +9,10 @@
 //! # Ok::<(), plimsoll_evidence::EvidenceError>(())
 //! ```
 
+mod log;
 mod memory;
 
+pub use log::{EngineLog, engine_log};
 pub use memory::memory_cases;
 
 /// Why a file is no evidence.

@@ -4,7 +4,7 @@
 //! (non-torch) and what its graphs hold are modelled: the formulas below name their evidence. `docs/model.md` has the
 //! error of the whole against published engine logs.
 
-use plimsoll_fleet::{Architecture, Mlp};
+use plimsoll_fleet::{Architecture, Mixer, Mlp};
 use plimsoll_units::{Bytes, Fraction, Tokens};
 
 use crate::kv::KvLayout;
@@ -125,6 +125,14 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
         own.layers.append(&mut own.draft_layers);
     } else {
         stored.draft = Bytes::ZERO;
+    }
+    if setup.bookkeeping == Bookkeeping::TensorRt {
+        // It sizes sliding layers as if they kept everything (73,728 bytes a token of gpt-oss-120b, a public log).
+        for layer in &mut model.to_mut().layers {
+            if let Mixer::Attention(attention) = &mut layer.mixer {
+                attention.window = None;
+            }
+        }
     }
     let layout =
         KvLayout::of(&model, &setup.placement, setup.kv_element_bytes, setup.block_tokens)?;

@@ -1,7 +1,7 @@
 //! Budgets worked by hand: literal integers, with the arithmetic beside them.
 
 use plimsoll_fleet::{Architecture, from_hf};
-use plimsoll_units::{Bytes, Tokens};
+use plimsoll_units::{Bytes, Fraction, Tokens};
 use proptest::prelude::*;
 
 use super::*;
@@ -177,6 +177,121 @@ fn qwen3_next_keeps_a_state() {
     assert_eq!(layout.state_bytes().get(), 77_266_944);
 }
 
+// ----- budgets
+
+fn setup(model: &Architecture) -> Setup<'_> {
+    Setup {
+        model,
+        placement: Placement::single(),
+        format: Format::Bf16,
+        kv_element_bytes: 2,
+        block_tokens: Tokens::new(16),
+        device: Bytes::new(150_000_000_000),
+        bookkeeping: Bookkeeping::VllmV1,
+        fraction: Fraction::new(0.9).unwrap(),
+        graphs_in_budget: true,
+        eager: false,
+        max_model_len: Tokens::new(32_768),
+        max_num_seqs: 128,
+        max_num_batched_tokens: Tokens::new(2048),
+        lora: None,
+        margin: Bytes::ZERO,
+        printed: Printed::Blocks,
+        draft: false,
+    }
+}
+
+fn of(budget: &Budget, name: &str) -> i64 {
+    budget.lines.iter().find(|l| l.name == name).map_or(0, |l| l.bytes)
+}
+
+/// Llama 8B on 150,000,000,000 bytes at 0.9 = 135,000,000,000. Weights 16,060,522,496. Sampler 38.6 x 128 x 128,256 =
+/// 633,687,244 (more than 2,048 tokens x 110,592). Libraries 133 MiB = 139,460,608. Graphs 235 MiB + 256 x 720 KiB = 246,415,360 +
+/// 188,743,680 = 435,159,040. KV 135,000,000,000 - 16,060,522,496 - 633,687,244 - 139,460,608 - 435,159,040 = 117,731,170,612,
+/// in blocks of 2,097,152: 56,138, so 898,208 tokens. 15,000,000,000 stay outside the budget.
+#[test]
+fn a_budget_by_hand() {
+    let model = model(LLAMA_8B);
+    let budget = budget(&setup(&model)).unwrap();
+    assert_eq!(of(&budget, "activation"), 633_687_244);
+    assert_eq!(of(&budget, "libraries"), 139_460_608);
+    assert_eq!(of(&budget, "graphs"), 435_159_040);
+    assert_eq!(of(&budget, "kv cache"), 117_731_170_612);
+    assert_eq!(of(&budget, "left to others"), 15_000_000_000);
+    assert_eq!(budget.kv_tokens.get(), 898_208);
+    assert!(budget.fits());
+}
+
+/// Before 0.20 graphs are captured outside the budget: the same bytes more for KV, taken from what is left.
+#[test]
+fn graphs_outside_the_budget() {
+    let model = model(LLAMA_8B);
+    let old = budget(&Setup { graphs_in_budget: false, ..setup(&model) }).unwrap();
+    assert_eq!(of(&old, "kv cache"), 117_731_170_612 + 435_159_040);
+    assert_eq!(of(&old, "left to others"), 15_000_000_000 - 435_159_040);
+}
+
+/// SGLang takes its fraction of what is free at start (150,000,000,000 - 410 MiB = 149,570,083,840): 0.9 x that = 134,613,075,456,
+/// less the weights. TensorRT-LLM takes it of what is left after loading and the step's forward pass
+/// (2,048 x 110,592 = 226,492,416).
+#[test]
+fn the_other_two_rules() {
+    let model = model(LLAMA_8B);
+    let sglang = budget(&Setup { bookkeeping: Bookkeeping::Sglang, ..setup(&model) }).unwrap();
+    assert_eq!(of(&sglang, "kv cache"), 134_613_075_456 - 16_060_522_496);
+    let tensorrt = budget(&Setup { bookkeeping: Bookkeeping::TensorRt, ..setup(&model) }).unwrap();
+    let left: f64 =
+        150_000_000_000.0 - 16_060_522_496.0 - 226_492_416.0 - 139_460_608.0 - 435_159_040.0;
+    assert_eq!(of(&tensorrt, "kv cache"), (left * 0.9).ceil() as i64);
+}
+
+/// Our own runs of vLLM 0.24 on an H200 (139.81 GiB reported, fraction 0.9, 32,768 tokens of context), 2026-11-15: the KV tokens
+/// the engine printed, within 1%.
+#[test]
+fn our_own_h200() {
+    for (config, seqs, step, printed) in [
+        (LLAMA_8B, 128, 2048, 897_680.0),
+        (LLAMA_8B, 256, 8192, 896_912.0),
+        (QWEN3_30B, 128, 2048, 740_592.0),
+    ] {
+        let model = model(config);
+        let device = Bytes::new((139.81 * (1u64 << 30) as f64) as u64);
+        let run = Setup {
+            device,
+            max_num_seqs: seqs,
+            max_num_batched_tokens: Tokens::new(step),
+            ..setup(&model)
+        };
+        let predicted = budget(&run).unwrap().printed_tokens.get() as f64;
+        assert!((predicted / printed - 1.0).abs() < 0.01, "{predicted} for {printed}");
+    }
+}
+
+/// Draft layers are weights and cache only where they are loaded. Qwen3-Next's one: attention like the other twelve.
+#[test]
+fn draft_layers_count_when_loaded() {
+    let model = model(QWEN3_NEXT);
+    let without = budget(&setup(&model)).unwrap();
+    let with = budget(&Setup { draft: true, ..setup(&model) }).unwrap();
+    assert_eq!(
+        (of(&without, "draft layers"), without.layout.block_bytes().get()),
+        (0, 12 * 16 * 2_048)
+    );
+    assert!(of(&with, "draft layers") > 0);
+    assert_eq!(with.layout.block_bytes().get(), 13 * 16 * 2_048);
+}
+
+/// A 70B in 16 bits does not fit 79.18 GiB: nothing for KV, and the bar still sums.
+#[test]
+fn what_does_not_fit_says_how_much_is_missing() {
+    let model = model(LLAMA_70B);
+    let device = Bytes::new(85_018_877_788);
+    let budget = budget(&Setup { device, ..setup(&model) }).unwrap();
+    assert!(!budget.fits() && budget.kv == Bytes::ZERO && budget.missing > Bytes::gib(50));
+    assert_eq!(budget.lines.iter().map(|l| l.bytes).sum::<i64>(), 85_018_877_788);
+    assert!(of(&budget, "missing") < 0);
+}
+
 #[test]
 fn what_cannot_be_spread_is_refused() {
     let refused = |config: &str, placement: Placement| {
@@ -200,6 +315,38 @@ fn what_cannot_be_spread_is_refused() {
 }
 
 proptest! {
+    /// Whatever the setup, the lines sum to the device, and longer contexts, larger batches or a smaller fraction never leave
+    /// more for KV.
+    #[test]
+    fn budgets_sum(gib in 1u64..300, share in 0.05f64..1.0, seqs in 1u64..2048, step in 1u64..32_768, log_tensor in 0u32..4,
+                   rule in 0usize..4, graphs: bool, eager: bool, margin in 0u64..4) {
+        let rules = [Bookkeeping::VllmV0, Bookkeeping::VllmV1, Bookkeeping::Sglang, Bookkeeping::TensorRt];
+        for config in [LLAMA_8B, QWEN3_30B, GEMMA_27B, QWEN3_NEXT] {
+            let model = model(config);
+            let base = Setup {
+                device: Bytes::gib(gib),
+                fraction: Fraction::new(share).unwrap(),
+                max_num_seqs: seqs,
+                max_num_batched_tokens: Tokens::new(step),
+                placement: Placement::tensor(1 << log_tensor),
+                bookkeeping: rules[rule],
+                graphs_in_budget: graphs,
+                eager,
+                margin: Bytes::gib(margin),
+                ..setup(&model)
+            };
+            let now = budget(&base).unwrap();
+            prop_assert_eq!(now.lines.iter().map(|l| l.bytes).sum::<i64>(), Bytes::gib(gib).get().cast_signed());
+            prop_assert!(now.kv.get() <= Bytes::gib(gib).get());
+            let more = budget(&Setup { max_num_seqs: seqs + 1, ..base.clone() }).unwrap();
+            prop_assert!(more.kv <= now.kv);
+            let wider = budget(&Setup { max_num_batched_tokens: Tokens::new(step + 100), ..base.clone() }).unwrap();
+            prop_assert!(wider.kv <= now.kv);
+            let longer = budget(&Setup { max_model_len: Tokens::new(65_536), ..base.clone() }).unwrap();
+            prop_assert!(longer.concurrency_at_max_len <= now.concurrency_at_max_len);
+        }
+    }
+
     /// More devices never hold more each; fewer bits never take more; a longer context never needs fewer blocks.
     #[test]
     fn monotone(log_tensor in 0u32..5, context in 1u64..200_000, step in 1u64..20_000) {

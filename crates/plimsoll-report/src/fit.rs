@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_study::{BudgetLine, Fit};
+use plimsoll_study::{BudgetLine, Fit, ObservedLine};
 use plimsoll_units::{Bytes, grouped};
 use serde_json::{Value, json};
 
@@ -117,6 +117,45 @@ fn pool_text(fit: &Fit, heading: Heading) -> String {
             grouped(context.concurrency_max),
             grouped(context.context_max_tokens)
         );
+    }
+    for context in fit.contexts.iter().filter(|c| c.context_max_tokens > fit.max_model_len_tokens) {
+        let _ = writeln!(
+            out,
+            "  contexts of `{}` reach {} tokens; the engine refuses those over {}",
+            context.class,
+            grouped(context.context_max_tokens),
+            grouped(fit.max_model_len_tokens)
+        );
+    }
+    if !fit.observed.is_empty() {
+        let show = |line: &ObservedLine, n: Option<u64>| match (n, line.unit) {
+            (Some(n), Some("tokens")) => grouped(n),
+            (Some(n), _) => Bytes::new(n).to_string(),
+            (None, _) => "-".to_owned(),
+        };
+        let rows: Vec<Vec<String>> = fit
+            .observed
+            .iter()
+            .filter(|line| line.refusal.is_none())
+            .map(|line| {
+                let error = line.error_pct.map_or_else(|| "-".to_owned(), |e| format!("{e:+.1}%"));
+                vec![
+                    format!("  {}", line.name),
+                    show(line, line.observed),
+                    show(line, line.predicted),
+                    error,
+                ]
+            })
+            .collect();
+        let _ = writeln!(out);
+        out.push_str(&aligned(
+            &["  the engine says", "observed", "predicted", "off"],
+            &rows,
+            &[1, 2, 3],
+        ));
+        for refusal in fit.observed.iter().filter_map(|line| line.refusal.as_ref()) {
+            let _ = writeln!(out, "  refused: {refusal}");
+        }
     }
     for change in &fit.would_fit {
         let _ = writeln!(

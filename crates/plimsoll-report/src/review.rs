@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use plimsoll_study::{Level, Provenance, Resource, Review};
-use plimsoll_units::grouped;
+use plimsoll_units::{Bytes, grouped};
 use serde_json::{Value, json};
 
 use crate::text::{Heading, aligned};
@@ -78,6 +78,7 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
             grouped(n)
         );
     }
+    memory(&mut out, review);
     for (name, column, level) in empty_windows(review) {
         let (peak, mean) = (three_digits(level.peak_per_s), three_digits(level.mean_per_s));
         let _ = writeln!(
@@ -96,7 +97,7 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
         count(Provenance::Modeled)
     );
     out.push_str(
-        "This is the demand side. What the fleet can carry joins with `fit`, `curve` and `plan`.\n",
+        "This is the demand and what fits in memory. What the fleet can carry in time joins with `curve` and `plan`.\n",
     );
     out
 }
@@ -109,6 +110,36 @@ fn percent_of_level(review: &Review) -> String {
 /// 0.95 as `95`, 0.999 as `99.9`, without the dust of binary fractions.
 fn plain_percent(share: f64) -> String {
     ((share * 1e6).round() / 1e4).to_string()
+}
+
+/// What fits, pool by pool.
+fn memory(out: &mut String, review: &Review) {
+    if review.memory.is_empty() {
+        return;
+    }
+    let rows: Vec<Vec<String>> = review
+        .memory
+        .iter()
+        .zip(&review.resident_kv_tokens_now)
+        .map(|(fit, now)| {
+            vec![
+                fit.name.clone(),
+                if fit.fits { "fits" } else { "DOES NOT FIT" }.to_owned(),
+                fit.devices.to_string(),
+                Bytes::new(fit.weights_bytes).to_string(),
+                Bytes::new(fit.available_kv_bytes).to_string(),
+                grouped(fit.kv_tokens),
+                grouped(*now),
+            ]
+        })
+        .collect();
+    let header = ["pool", "memory", "devices", "weights", "KV", "KV tokens", "all now"];
+    let _ = writeln!(out);
+    out.push_str(&aligned(&header, &rows, &[2, 3, 4, 5, 6]));
+    let _ = writeln!(
+        out,
+        "\nWeights and KV are per device, KV tokens per replica and for the replicas of today."
+    );
 }
 
 /// Classes whose p95 says nothing because most windows are empty: dumps.

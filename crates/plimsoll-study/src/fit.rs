@@ -153,6 +153,58 @@ pub struct Fit {
     pub contexts: Vec<ContextFit>,
     /// Where it does not fit: single changes that would, smallest first.
     pub would_fit: Vec<Change>,
+    /// What an engine's log says, beside what is predicted.
+    pub observed: Vec<ObservedLine>,
+}
+
+/// One line of an engine's log.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ObservedLine {
+    /// What it speaks of.
+    pub name: &'static str,
+    /// `bytes`, `tokens`, or none for a refusal.
+    pub unit: Option<&'static str>,
+    /// As logged.
+    pub observed: Option<u64>,
+    /// As predicted.
+    pub predicted: Option<u64>,
+    /// Predicted against observed.
+    pub error_pct: Option<f64>,
+    /// The line itself, where the engine refuses or runs out.
+    pub refusal: Option<String>,
+    /// Always observed.
+    pub provenance: Provenance,
+}
+
+impl ObservedLine {
+    /// An amount beside its prediction.
+    pub fn new(name: &'static str, unit: &'static str, observed: u64, predicted: u64) -> Self {
+        let error = (predicted as f64 / observed as f64 - 1.0) * 100.0;
+        Self {
+            name,
+            unit: Some(unit),
+            observed: Some(observed),
+            predicted: Some(predicted),
+            error_pct: (observed > 0).then_some(error),
+            refusal: None,
+            provenance: Provenance::Observed,
+        }
+    }
+
+    /// A line in which the engine refuses or runs out.
+    pub fn refusal(line: String) -> Self {
+        let (unit, observed, predicted, error_pct) = (None, None, None, None);
+        let provenance = Provenance::Observed;
+        Self {
+            name: "refusal",
+            unit,
+            observed,
+            predicted,
+            error_pct,
+            refusal: Some(line),
+            provenance,
+        }
+    }
 }
 
 /// How many requests of a class fit at once, by the length of their contexts.
@@ -338,6 +390,7 @@ fn result(input: &FitInput<'_>, setup: &Setup<'_>, budget: &Budget) -> Fit {
         tokens_per_gib: (1u64 << 30).checked_div(per_token_at_len(setup, budget)).unwrap_or(0),
         contexts: input.contexts.iter().map(|c| context_fit(c, setup, budget)).collect(),
         would_fit: Vec::new(),
+        observed: Vec::new(),
         budget: budget
             .lines
             .iter()

@@ -33,8 +33,8 @@ pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
 };
 pub use fit::{
-    BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, class_context, fit,
-    published_format,
+    BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, ObservedLine,
+    class_context, fit, published_format,
 };
 pub use review::{Assumption, Provenance, Review};
 pub use validate::{

@@ -1,8 +1,9 @@
-//! The capacity review: for now its demand side.
+//! The capacity review: for now its demand side and the memory of its pools.
 
 use serde::Serialize;
 
 use crate::demand::Demand;
+use crate::fit::Fit;
 
 /// Everything a launch review decides on. Each field says what it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,6 +20,10 @@ pub struct Review {
     pub demand_quantile: f64,
     /// What is asked of the fleet.
     pub demand: Demand,
+    /// The memory budget of each pool.
+    pub memory: Vec<Fit>,
+    /// Context tokens that the replicas of today hold, pool by pool.
+    pub resident_kv_tokens_now: Vec<u64>,
     /// The wall-clock beginning of the busiest hours, local to the study.
     pub baseline_from: String,
     /// The same with events.

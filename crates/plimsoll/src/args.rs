@@ -157,6 +157,9 @@ pub struct FitArgs {
     /// The model's extra prediction layers are loaded
     #[arg(long)]
     pub(crate) speculative: bool,
+    /// An engine's log: what it printed at start, beside what we say
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    pub(crate) engine_log: Option<PathBuf>,
     /// The same over group sizes or devices
     #[arg(long, value_name = "WHAT")]
     pub(crate) compare: Option<Compare>,

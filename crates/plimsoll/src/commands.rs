@@ -24,13 +24,38 @@ use crate::args::{CatalogTopic, Cli, Command, Global};
 use crate::failure::Failure;
 use crate::{files, heading};
 
-/// The text that goes to stdout.
-pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
+/// What goes to stdout, and the exit code that belongs to it.
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) code: u8,
+}
+
+/// Answers a command.
+pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<Answer, Failure> {
+    let global = &cli.global;
+    if let Command::Fit(args) = &cli.command {
+        let (text, fits) = fit::answer(args, global)?;
+        return Ok(Answer { text, code: u8::from(!fits) });
+    }
+    Ok(Answer { text: text_of(cli, err)?, code: 0 })
+}
+
+fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
     let global = &cli.global;
     match &cli.command {
         Command::Review { file } => {
             let loaded = scenario(file, global)?;
-            let review = review(&loaded, global)?;
+            let mut review = review(&loaded, global)?;
+            if !loaded.scenario.pool.is_empty() {
+                review.memory = fit::pools(&loaded, global)?;
+                let now = loaded.scenario.pool.iter().map(|pool| pool.replicas.now());
+                review.resident_kv_tokens_now = review
+                    .memory
+                    .iter()
+                    .zip(now)
+                    .map(|(fit, n)| fit.kv_tokens.saturating_mul(n))
+                    .collect();
+            }
             Ok(either(
                 global,
                 || review_json(&review, crate::VERSION),
@@ -48,7 +73,7 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> 
             ))
         }
         Command::Init { directory, force } => init::init(directory, *force, global, err),
-        Command::Fit(args) => fit::answer(args, global),
+        Command::Fit(args) => Ok(fit::answer(args, global)?.0),
         Command::Validate { file } => validate(file, global),
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
@@ -144,6 +169,8 @@ fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
         baseline_from: lowered.hour_label(demand.baseline_hour.index),
         launch_from: demand.launch_hour.map(|hour| lowered.hour_label(hour.index)),
         demand,
+        memory: Vec::new(),
+        resident_kv_tokens_now: Vec::new(),
         notes: lowered.notes,
         assumptions: loaded.entries.iter().filter_map(assumption).collect(),
     })

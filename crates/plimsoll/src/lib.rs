@@ -60,7 +60,8 @@ pub fn run(arguments: &[OsString], out: &mut dyn Write, err: &mut dyn Write) -> 
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| commands::answer(&cli, err)));
     match answered {
         Ok(Ok(answer)) => {
-            finish(out.write_all(answer.as_bytes()).and_then(|()| out.flush()), err, 0)
+            let written = out.write_all(answer.text.as_bytes()).and_then(|()| out.flush());
+            finish(written, err, answer.code)
         }
         Ok(Err(failure)) => failure.tell(cli.global.json, out, err),
         Err(panic) => Failure::bug(&*panic).tell(cli.global.json, out, err),

@@ -1,12 +1,17 @@
 //! `fit`: what a pool's device memory is spent on.
 
+use std::path::Path;
+
+use plimsoll_evidence::engine_log;
 use plimsoll_fleet::{Accelerator, Architecture, Catalog, Engine};
 use plimsoll_memory::{Format, MemoryError, Placement};
 use plimsoll_report::{compare_text, fit_json, fit_text};
 use plimsoll_scenario::sections::{Dtype, KvDtype, Pool};
 use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, model_from_hf_file};
 use plimsoll_stats::Seed;
-use plimsoll_study::{ClassContext, Fit, FitError, FitInput, class_context, fit, published_format};
+use plimsoll_study::{
+    ClassContext, Fit, FitError, FitInput, ObservedLine, class_context, fit, published_format,
+};
 use plimsoll_units::{Bytes, Fraction, Tokens};
 
 use super::{catalog_of, either, scenario, today};
@@ -14,18 +19,61 @@ use crate::args::{Compare, FitArgs, Global, KvFormat, WeightFormat};
 use crate::failure::Failure;
 use crate::heading;
 
-pub(super) fn answer(args: &FitArgs, global: &Global) -> Result<String, Failure> {
+/// The budget, and whether everything fits.
+pub(super) fn answer(args: &FitArgs, global: &Global) -> Result<(String, bool), Failure> {
     let fits = match &args.file {
         Some(file) => {
             let loaded = scenario(file, global)?;
             pools(&loaded, global)?
         }
         None => match args.compare {
-            None => vec![one(args, &catalog_of(global)?, None, None)?],
-            Some(compare) => return compared(args, compare, global),
+            None => {
+                let mut fit = one(args, &catalog_of(global)?, None, None)?;
+                if let Some(path) = &args.engine_log {
+                    fit.observed = observed(path, &fit)?;
+                }
+                vec![fit]
+            }
+            Some(compare) => return Ok((compared(args, compare, global)?, true)),
         },
     };
-    Ok(either(global, || fit_json(&fits), || fit_text(&fits, heading())))
+    let text = either(global, || fit_json(&fits), || fit_text(&fits, heading()));
+    Ok((text, fits.iter().all(|fit| fit.fits)))
+}
+
+/// What an engine's log says, line by line beside the prediction.
+fn observed(path: &Path, fit: &Fit) -> Result<Vec<ObservedLine>, Failure> {
+    let about = |code, message: String| {
+        Failure::one(Diagnostic::about(code, path.display().to_string(), message))
+    };
+    let bytes = std::fs::read(path)
+        .map_err(|e| about("unreadable-file", format!("cannot be read: {e}")))?;
+    let log = engine_log(&String::from_utf8_lossy(&bytes));
+    if log.is_empty() {
+        return Err(about("bad-evidence", "no line of it speaks of an engine's memory".to_owned()));
+    }
+    let line = |name: &'static str| {
+        fit.budget.iter().find(|l| l.name == name).map_or(0, |l| l.bytes.max(0)).cast_unsigned()
+    };
+    let amounts = [
+        ("weights", log.weights, fit.weights_bytes),
+        ("activation", log.activation, line("activation")),
+        ("libraries", log.libraries, line("libraries")),
+        ("graphs", log.graphs, line("graphs")),
+        ("kv cache", log.kv, fit.available_kv_bytes),
+    ];
+    let mut lines: Vec<ObservedLine> = amounts
+        .into_iter()
+        .filter_map(|(name, seen, predicted)| {
+            Some(ObservedLine::new(name, "bytes", seen?.get(), predicted))
+        })
+        .collect();
+    lines.extend(
+        log.kv_tokens
+            .map(|t| ObservedLine::new("kv tokens", "tokens", t.get(), fit.printed_kv_tokens)),
+    );
+    lines.extend(log.refusals.into_iter().map(ObservedLine::refusal));
+    Ok(lines)
 }
 
 /// Every pool of a scenario, with the contexts of the classes it serves.
