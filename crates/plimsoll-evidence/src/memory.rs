@@ -111,10 +111,7 @@ impl<'a> Case<'a> {
             max_num_seqs: self.whole("max_num_seqs")?,
             eager: self.get("enforce_eager").and_then(Value::as_bool).unwrap_or(false),
             block_tokens: tokens("block_size")?,
-            draft: self
-                .get("other_flags")
-                .and_then(Value::as_str)
-                .is_some_and(|f| f.contains("speculative")),
+            speculation: self.get("other_flags").and_then(Value::as_str).and_then(guessed_tokens),
         };
         let refused = self.get("use").and_then(Value::as_str) == Some("infeasible");
         let kv_bytes = if refused { None } else { self.gib("observed.kv_gib_per_gpu")? };
@@ -133,6 +130,13 @@ impl<'a> Case<'a> {
                 .is_some_and(|s| s.starts_with("max_concurrency") || s.starts_with("num_blocks//")),
         })
     }
+}
+
+/// The number in `num_speculative_tokens=N`.
+fn guessed_tokens(flags: &str) -> Option<u64> {
+    let after = flags.split("num_speculative_tokens=").nth(1)?;
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
 }
 
 #[cfg(test)]

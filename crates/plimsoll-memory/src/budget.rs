@@ -70,8 +70,10 @@ pub struct Setup<'a> {
     pub margin: Bytes,
     /// What the engine's version prints.
     pub printed: Printed,
-    /// Whether extra prediction layers are loaded: engines leave them out unless they speculate.
-    pub draft: bool,
+    /// Tokens guessed a step by the model's extra prediction layers; engines leave those out unless they speculate.
+    pub speculation: Option<u64>,
+    /// Whether prefixes are cached, which makes vLLM keep one more copy of a recurrent state.
+    pub prefix_caching: bool,
 }
 
 /// Where the memory of the fullest device goes.
@@ -119,7 +121,7 @@ const MIB: u64 = 1 << 20;
 pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
     let mut stored = weights(setup.model, &setup.placement, setup.format)?;
     let mut model = std::borrow::Cow::Borrowed(setup.model);
-    if setup.draft {
+    if setup.speculation.is_some() {
         // A draft layer caches like any other.
         let own = model.to_mut();
         own.layers.append(&mut own.draft_layers);
@@ -134,8 +136,14 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
             }
         }
     }
-    let layout =
-        KvLayout::of(&model, &setup.placement, setup.kv_element_bytes, setup.block_tokens)?;
+    let state_blocks = match setup.bookkeeping {
+        Bookkeeping::VllmV0 | Bookkeeping::VllmV1 => {
+            Some(1 + u64::from(setup.prefix_caching) + setup.speculation.unwrap_or(0))
+        }
+        Bookkeeping::Sglang | Bookkeeping::TensorRt => None,
+    };
+    let (element, block) = (setup.kv_element_bytes, setup.block_tokens);
+    let layout = KvLayout::of(&model, &setup.placement, element, block, state_blocks)?;
     let activation = activation(setup).ok_or(MemoryError::TooLarge)?;
     let libraries = non_torch(setup);
     let graphs = graphs(setup);
@@ -177,8 +185,14 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
     let kv_bytes = Bytes::new(kv_cache.unsigned_abs());
     let blocks = layout.blocks(kv_bytes);
     let need = layout.blocks_of(setup.max_model_len, setup.max_num_batched_tokens);
-    let per_sequence = need as f64 * layout.block_bytes().get() as f64 + state as f64;
-    let concurrency = if per_sequence > 0.0 { kv_cache as f64 / per_sequence } else { 0.0 };
+    // Whole blocks where everything is paged; a state outside the pool is shared by bytes.
+    let concurrency = match (need, state) {
+        (0, 0) => 0.0,
+        (need, 0) => blocks as f64 / need as f64,
+        (need, state) => {
+            kv_cache as f64 / (need as f64 * layout.block_bytes().get() as f64 + state as f64)
+        }
+    };
     let groups = layout.groups().len().max(1) as u64;
     let block_tokens = layout.block_tokens().get();
     let uniform = groups == 1 && state == 0;

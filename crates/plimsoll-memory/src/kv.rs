@@ -36,15 +36,20 @@ pub enum Kind {
     Full,
     /// The last so many tokens.
     Sliding(Tokens),
+    /// A recurrent state in pages of the same pool, so many blocks a sequence.
+    State(u64),
 }
 
 impl KvLayout {
-    /// The layout of a model on the fullest device, with `element_bytes` for a cached number.
+    /// The layout of a model on the fullest device, with `element_bytes` for a cached number. Where `state_blocks` is given,
+    /// recurrent state is kept in pages of the pool, as vLLM does: blocks are made so large that a layer's page of tokens holds
+    /// a layer's state, and a sequence has that many in each of its groups. Otherwise the state lies outside the pool.
     pub fn of(
         model: &Architecture,
         placement: &Placement,
         element_bytes: u64,
         block_tokens: Tokens,
+        state_blocks: Option<u64>,
     ) -> Result<Self, MemoryError> {
         placement.check(model)?;
         let layers = model.layers.len() as u64;
@@ -59,7 +64,7 @@ impl KvLayout {
         }
         // The stage with the most to keep decides how much fits.
         let stage = stages.into_iter().max_by_key(Stage::weight).unwrap_or_default();
-        stage.layout(block_tokens.get().max(1)).ok_or(MemoryError::TooLarge)
+        stage.layout(block_tokens.get().max(1), state_blocks).ok_or(MemoryError::TooLarge)
     }
 
     /// The groups that share the pool.
@@ -99,6 +104,7 @@ impl KvLayout {
                     let kept = window.get().saturating_sub(1).saturating_add(step_tokens.get());
                     by_token(kept.min(context.get())).saturating_add(1)
                 }
+                Kind::State(blocks) => blocks,
             })
             .fold(0, u64::saturating_add)
     }
@@ -121,7 +127,8 @@ struct Stage {
     full: Layers,
     /// By window; models have one or two.
     sliding: Vec<(u64, Layers)>,
-    state: u64,
+    /// Recurrent layers; `token_bytes` is the state of one of them.
+    recurrent: Layers,
 }
 
 /// Layers of one kind: how many, and bytes of a token in one of them.
@@ -167,41 +174,60 @@ impl Stage {
             Mixer::Recurrent(r) => {
                 // The state proper in 32 bits, the convolution's tail in 16, shared among devices.
                 let bytes = r.state.checked_mul(4)?.checked_add(r.convolution.checked_mul(2)?)?;
-                self.state = self.state.checked_add(bytes.div_ceil(placement.tensor))?;
+                self.recurrent.add(bytes.div_ceil(placement.tensor));
             }
             Mixer::Cross(_) | Mixer::None => {}
         }
         Some(())
     }
 
-    /// Bytes of a token over all layers: what makes one stage fuller than another.
+    /// Bytes of a token over all layers, and of a state: what makes one stage fuller than another.
     fn weight(&self) -> u64 {
-        let all = self.sliding.iter().map(|(_, layers)| layers).chain([&self.full]);
-        all.fold(self.state, |sum, l| sum.saturating_add(l.count.saturating_mul(l.token_bytes)))
+        let all =
+            self.sliding.iter().map(|(_, layers)| layers).chain([&self.full, &self.recurrent]);
+        all.fold(0, |sum, l| sum.saturating_add(l.count.saturating_mul(l.token_bytes)))
     }
 
-    fn layout(self, block_tokens: u64) -> Option<KvLayout> {
-        let mut kinds: Vec<(Kind, Layers)> = self
+    fn layout(self, block_tokens: u64, state_blocks: Option<u64>) -> Option<KvLayout> {
+        let mut kinds: Vec<(Kind, u64)> = self
             .sliding
             .iter()
-            .map(|(window, layers)| (Kind::Sliding(Tokens::new(*window)), *layers))
+            .map(|(window, layers)| (Kind::Sliding(Tokens::new(*window)), layers.count))
             .collect();
         if self.full.count > 0 {
-            kinds.insert(0, (Kind::Full, self.full));
+            kinds.insert(0, (Kind::Full, self.full.count));
         }
-        let counts: Vec<u64> = kinds.iter().map(|(_, layers)| layers.count).collect();
+        let by_token = self
+            .sliding
+            .iter()
+            .map(|(_, layers)| layers.token_bytes)
+            .chain([self.full.token_bytes]);
+        let token_bytes = by_token.max().unwrap_or(0);
+        let (mut block_tokens, mut state_bytes) = (block_tokens, 0);
+        match state_blocks.filter(|_| token_bytes > 0) {
+            Some(blocks) if self.recurrent.count > 0 => {
+                kinds.push((Kind::State(blocks), self.recurrent.count));
+                // In multiples of 16 tokens, until a page of tokens holds a state.
+                let least = self
+                    .recurrent
+                    .token_bytes
+                    .div_ceil(token_bytes)
+                    .checked_next_multiple_of(16)?;
+                block_tokens = block_tokens.max(least);
+            }
+            _ => state_bytes = self.recurrent.count.checked_mul(self.recurrent.token_bytes)?,
+        }
+        let counts: Vec<u64> = kinds.iter().map(|(_, count)| *count).collect();
         let size = group_size(&counts);
-        let token_bytes = kinds.iter().map(|(_, layers)| layers.token_bytes).max().unwrap_or(0);
         let mut groups = Vec::new();
-        for (kind, layers) in kinds {
-            let mut left = layers.count;
+        for (kind, mut left) in kinds {
             while left > 0 {
                 groups.push(Group { kind, layers: left.min(size) });
                 left = left.saturating_sub(size);
             }
         }
         let block_bytes = size.checked_mul(block_tokens)?.checked_mul(token_bytes)?;
-        Some(KvLayout { groups, block_tokens, block_bytes, state_bytes: self.state })
+        Some(KvLayout { groups, block_tokens, block_bytes, state_bytes })
     }
 }
 

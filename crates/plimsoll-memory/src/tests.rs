@@ -45,7 +45,7 @@ fn bytes(config: &str, placement: Placement, format: Format) -> u64 {
 
 /// (bytes of a block of 16 tokens in 16 bits, groups)
 fn block(config: &str, placement: Placement) -> (u64, usize) {
-    let layout = KvLayout::of(&model(config), &placement, 2, Tokens::new(16)).unwrap();
+    let layout = KvLayout::of(&model(config), &placement, 2, Tokens::new(16), None).unwrap();
     (layout.block_bytes().get(), layout.groups().len())
 }
 
@@ -136,7 +136,8 @@ fn deepseek_keeps_its_latent_whole() {
 /// group and min(1023 + 8192, 4096) / 16 + 1 = 257 of each sliding one: 256 + 6 x 257 = 1,798; 89,994 / 1,798 = 50.05.
 #[test]
 fn gemma_27b_is_padded() {
-    let layout = KvLayout::of(&model(GEMMA_27B), &Placement::single(), 2, Tokens::new(16)).unwrap();
+    let layout =
+        KvLayout::of(&model(GEMMA_27B), &Placement::single(), 2, Tokens::new(16), None).unwrap();
     assert_eq!(layout.block_bytes().get(), 1_310_720);
     let sizes: Vec<u64> = layout.groups().iter().map(|g| g.layers).collect();
     assert_eq!(sizes, [10, 10, 10, 10, 10, 10, 2]);
@@ -172,7 +173,7 @@ fn gpt_oss_20b() {
 #[test]
 fn qwen3_next_keeps_a_state() {
     let layout =
-        KvLayout::of(&model(QWEN3_NEXT), &Placement::single(), 2, Tokens::new(16)).unwrap();
+        KvLayout::of(&model(QWEN3_NEXT), &Placement::single(), 2, Tokens::new(16), None).unwrap();
     assert_eq!(layout.block_bytes().get(), 12 * 16 * 2_048);
     assert_eq!(layout.state_bytes().get(), 77_266_944);
 }
@@ -197,7 +198,8 @@ fn setup(model: &Architecture) -> Setup<'_> {
         lora: None,
         margin: Bytes::ZERO,
         printed: Printed::Blocks,
-        draft: false,
+        speculation: None,
+        prefix_caching: false,
     }
 }
 
@@ -267,18 +269,41 @@ fn our_own_h200() {
     }
 }
 
-/// Draft layers are weights and cache only where they are loaded. Qwen3-Next's one: attention like the other twelve.
+/// Draft layers are weights and cache only where they are loaded. Qwen3-Next's one: attention like the other twelve. A layer's
+/// state of 2,146,304 bytes fills 1,048 tokens of 2,048, rounded up to 1,056: blocks of 12 (13) layers x 1,056 x 2,048.
 #[test]
 fn draft_layers_count_when_loaded() {
     let model = model(QWEN3_NEXT);
     let without = budget(&setup(&model)).unwrap();
-    let with = budget(&Setup { draft: true, ..setup(&model) }).unwrap();
+    let with = budget(&Setup { speculation: Some(1), ..setup(&model) }).unwrap();
     assert_eq!(
         (of(&without, "draft layers"), without.layout.block_bytes().get()),
-        (0, 12 * 16 * 2_048)
+        (0, 12 * 1_056 * 2_048)
     );
     assert!(of(&with, "draft layers") > 0);
-    assert_eq!(with.layout.block_bytes().get(), 13 * 16 * 2_048);
+    assert_eq!(with.layout.block_bytes().get(), 13 * 1_056 * 2_048);
+    // Three groups of recurrent layers, one block each a sequence, beside 32,768 / 1,056 = 32 of the full group.
+    assert_eq!(without.layout.blocks_of(Tokens::new(32_768), Tokens::new(2048)), 35);
+}
+
+/// A hybrid as an engine logged it (vLLM of mid 2026): 16 full and one draft layer in a group of 17, 48 recurrent ones in three more,
+/// fp8 KV of 2 x 4 x 256 = 2,048 bytes a token, blocks of 1,600 tokens: 17 x 1,600 x 2,048 = 55,705,600 bytes, 936 of them in
+/// 48.6 GiB. A request of 262,144 tokens takes 164 and 3 x (1 + 1 copy for prefixes + 2 guessed) = 12: 936 / 176 = 5.318, and
+/// 5.318 x 262,144 = 1,394,129 tokens, as printed.
+#[test]
+fn a_hybrid_as_logged() {
+    let config = r#"{"model_type":"qwen3_5_text","hidden_size":5120,"num_hidden_layers":64,"num_attention_heads":24,
+        "num_key_value_heads":4,"head_dim":256,"intermediate_size":17408,"vocab_size":248320,"full_attention_interval":4,
+        "linear_num_key_heads":16,"linear_num_value_heads":48,"linear_key_head_dim":128,"linear_value_head_dim":128,
+        "linear_conv_kernel_dim":4,"mtp_num_hidden_layers":1}"#;
+    let mut model = model(config);
+    model.layers.append(&mut model.draft_layers);
+    let layout = KvLayout::of(&model, &Placement::single(), 1, Tokens::new(1600), Some(4)).unwrap();
+    assert_eq!((layout.block_bytes().get(), layout.groups().len()), (55_705_600, 4));
+    let blocks = layout.blocks(Bytes::new(52_183_852_646));
+    let need = layout.blocks_of(Tokens::new(262_144), Tokens::new(65_536));
+    assert_eq!((blocks, need), (936, 176));
+    assert_eq!((blocks as f64 / need as f64 * 262_144.0) as u64, 1_394_129);
 }
 
 /// A 70B in 16 bits does not fit 79.18 GiB: nothing for KV, and the bar still sums.
@@ -361,7 +386,7 @@ proptest! {
             for format in [Format::Int4, Format::Nf4, Format::Nvfp4] {
                 prop_assert!(on(tensor, format) < on(tensor, Format::Fp8Channel));
             }
-            let layout = KvLayout::of(&model, &Placement::tensor(tensor), 2, Tokens::new(16)).unwrap();
+            let layout = KvLayout::of(&model, &Placement::tensor(tensor), 2, Tokens::new(16), None).unwrap();
             let need = |c: u64| layout.blocks_of(Tokens::new(c), Tokens::new(step));
             prop_assert!(need(context) <= need(context + 1));
             // Nothing that fits takes more than there is.

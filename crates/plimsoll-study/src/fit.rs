@@ -46,8 +46,10 @@ pub struct FitInput<'a> {
     pub lora: Option<(u64, u64)>,
     /// Memory that nobody may use.
     pub margin: Bytes,
-    /// Whether the model's extra prediction layers are loaded.
-    pub draft: bool,
+    /// Tokens guessed a step by the model's extra prediction layers.
+    pub speculation: Option<u64>,
+    /// Whether prefixes are cached; the engine's default where absent.
+    pub prefix_caching: Option<bool>,
     /// Contexts of the classes that are served: name, median, 95th percentile and largest drawn.
     pub contexts: Vec<ClassContext>,
 }
@@ -358,7 +360,8 @@ fn fit_as_is(input: &FitInput<'_>) -> Result<Fit, FitError> {
         lora: input.lora,
         margin: input.margin,
         printed: printed(engine),
-        draft: input.draft,
+        speculation: input.speculation,
+        prefix_caching: input.prefix_caching.or(engine.prefix_caching).unwrap_or(false),
     };
     let budget = budget(&setup)?;
     Ok(result(input, &setup, &budget))

@@ -68,8 +68,8 @@ pub struct MemoryInputs {
     pub eager: bool,
     /// KV block.
     pub block_tokens: Option<Tokens>,
-    /// Whether draft layers are loaded.
-    pub draft: bool,
+    /// Tokens guessed a step, where draft layers are loaded.
+    pub speculation: Option<u64>,
 }
 
 /// What the engine logged.
@@ -294,7 +294,8 @@ fn predict(inputs: &MemoryInputs, model: &Architecture, catalog: &Catalog) -> Re
         eager: inputs.eager,
         lora: None,
         margin: Bytes::ZERO,
-        draft: inputs.draft,
+        speculation: inputs.speculation,
+        prefix_caching: None,
         contexts: Vec::new(),
     };
     fit(&input).map_err(|e| e.to_string())

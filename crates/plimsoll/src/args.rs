@@ -154,9 +154,9 @@ pub struct FitArgs {
     /// No graphs are captured
     #[arg(long)]
     pub(crate) enforce_eager: bool,
-    /// The model's extra prediction layers are loaded
-    #[arg(long)]
-    pub(crate) speculative: bool,
+    /// Tokens guessed a step by the model's extra prediction layers, which are loaded for it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub(crate) speculative_tokens: Option<u64>,
     /// An engine's log: what it printed at start, beside what we say
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
     pub(crate) engine_log: Option<PathBuf>,

@@ -175,7 +175,8 @@ fn of_pool(
         eager: false,
         lora: pool.lora.as_ref().map(|l| (l.adapters.get(), l.rank.get())),
         margin: pool.memory_margin,
-        draft: pool.speculation.is_some(),
+        speculation: pool.speculation.as_ref().map(|s| s.tokens.get()),
+        prefix_caching: pool.prefix_caching,
         contexts,
     };
     fit(&input).map_err(|e| (e.to_string(), help(&e, model)))
@@ -294,7 +295,8 @@ fn one(
         eager: args.enforce_eager,
         lora: args.lora,
         margin: Bytes::ZERO,
-        draft: args.speculative,
+        speculation: args.speculative_tokens,
+        prefix_caching: None,
         contexts: Vec::new(),
     };
     fit(&input).map_err(|e| usage(e.to_string(), help(&e, model)))
