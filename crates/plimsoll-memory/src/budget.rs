@@ -145,13 +145,17 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
     let (element, block) = (setup.kv_element_bytes, setup.block_tokens);
     let layout = KvLayout::of(&model, &setup.placement, element, block, state_blocks)?;
     let activation = activation(setup).ok_or(MemoryError::TooLarge)?;
-    let libraries = non_torch(setup);
+    let (own, buffers) = (libraries(setup), collectives(setup));
     let graphs = graphs(setup);
     let adapters = lora(setup).ok_or(MemoryError::TooLarge)?;
     let device = i64::try_from(setup.device.get()).map_err(|_| MemoryError::TooLarge)?;
     let signed = |bytes: u64| i64::try_from(bytes).map_err(|_| MemoryError::TooLarge);
-    let (weight, act, lib, graph) =
-        (signed(stored.total().get())?, signed(activation)?, signed(libraries)?, signed(graphs)?);
+    let (weight, act, lib, graph) = (
+        signed(stored.total().get())?,
+        signed(activation)?,
+        signed(own + buffers)?,
+        signed(graphs)?,
+    );
     let (lora, margin) = (signed(adapters)?, signed(setup.margin.get())?);
     // Fractions of bytes are rounded up, as vLLM does.
     let share = |of: i64| (of as f64 * setup.fraction.get()).ceil() as i64;
@@ -165,6 +169,11 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
     };
     let kv_cache = kv.max(0);
     let state = i64::try_from(layout.state_bytes().get()).map_err(|_| MemoryError::TooLarge)?;
+    // What does not fill a block stays empty; a state outside the pool has no blocks.
+    let whole = layout
+        .blocks(Bytes::new(kv_cache.unsigned_abs()))
+        .saturating_mul(layout.block_bytes().get());
+    let paged = if layout.state_bytes() == Bytes::ZERO { signed(whole)? } else { kv_cache };
     let left = device - weight - act - lib - graph - lora - margin - kv_cache;
     let line = |name, bytes, exact| Line { name, bytes, exact };
     let mut lines = vec![
@@ -175,10 +184,12 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
         line("vision tower", signed(stored.vision.get())?, true),
         line("adapters", lora, false),
         line("activation", act, false),
-        line("libraries", lib, false),
+        line("libraries", signed(own)?, false),
+        line("collectives", signed(buffers)?, false),
         line("graphs", graph, false),
         line("margin", margin, true),
-        line("kv cache", kv_cache, false),
+        line("kv cache", paged, false),
+        line("fragmentation", kv_cache - paged, false),
         line(if left < 0 { "missing" } else { "left to others" }, left, false),
     ];
     lines.retain(|l| l.bytes != 0 || l.name == "kv cache");
@@ -252,15 +263,18 @@ fn activation(setup: &Setup<'_>) -> Option<u64> {
     Some(sampler.max(per_token.checked_mul(tokens)?))
 }
 
-/// Libraries and collectives. On one device 0.02 to 0.14 GiB in vLLM V1 logs (0.13 on H100); SGLang finds 0.3 to 0.5 GiB taken at
-/// start. Each further device adds buffers: 0.55 GiB in all on two (vLLM 0.11, H100), 2.10 on eight (vLLM 0.7, A100, a public log of
-/// February 2025), so some 265 MiB each.
-fn non_torch(setup: &Setup<'_>) -> u64 {
-    let one = if setup.bookkeeping == Bookkeeping::Sglang { 410 * MIB } else { 133 * MIB };
-    let devices = setup.placement.tensor.saturating_mul(setup.placement.pipeline);
-    match devices {
-        0 | 1 => one,
-        n => one + 430 * MIB + (n.min(4096) - 2) * 265 * MIB,
+/// The driver's and framework's own: 0.02 to 0.14 GiB in vLLM V1 logs on one device (0.13 on H100); SGLang finds 0.3 to 0.5 GiB taken at
+/// start.
+fn libraries(setup: &Setup<'_>) -> u64 {
+    if setup.bookkeeping == Bookkeeping::Sglang { 410 * MIB } else { 133 * MIB }
+}
+
+/// Buffers of the collectives. With the libraries, 0.55 GiB were logged on two devices (vLLM 0.11, H100) and 2.10 on eight (vLLM 0.7,
+/// A100, a public log of February 2025): 430 MiB, and 265 MiB for each device beyond the second.
+fn collectives(setup: &Setup<'_>) -> u64 {
+    match setup.placement.tensor.saturating_mul(setup.placement.pipeline) {
+        0 | 1 => 0,
+        devices => 430 * MIB + (devices.min(4096) - 2) * 265 * MIB,
     }
 }
 

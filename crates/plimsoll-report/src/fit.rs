@@ -32,7 +32,7 @@ pub fn fit_text(fits: &[Fit], heading: Heading) -> String {
 }
 
 /// Letters of the bar, in the order of the lines.
-const MARKS: [(&str, char); 12] = [
+const MARKS: [(&str, char); 14] = [
     ("vocabulary", 'v'),
     ("layers", 'w'),
     ("experts", 'x'),
@@ -41,9 +41,11 @@ const MARKS: [(&str, char); 12] = [
     ("adapters", 'l'),
     ("activation", 'a'),
     ("libraries", 'n'),
+    ("collectives", 'c'),
     ("graphs", 'g'),
     ("margin", 'm'),
     ("kv cache", 'K'),
+    ("fragmentation", 'f'),
     ("left to others", '.'),
 ];
 

@@ -107,6 +107,14 @@ pub enum FitError {
         /// The device.
         accelerator: String,
     },
+    /// The engine has no loader for the format.
+    #[error("{engine} loads no weights in {format}")]
+    Format {
+        /// The engine.
+        engine: String,
+        /// The format.
+        format: &'static str,
+    },
     /// The model's configuration names no context.
     #[error("the model does not say how long its contexts may be")]
     NoContext,
@@ -316,6 +324,10 @@ fn changes(input: &FitInput<'_>, now: &Fit) -> Vec<Change> {
 
 fn fit_as_is(input: &FitInput<'_>) -> Result<Fit, FitError> {
     let engine = input.engine;
+    // bitsandbytes is a library of the PyTorch engines.
+    if input.format == Format::Nf4 && engine.memory_rule == MemoryRule::OfFree {
+        return Err(FitError::Format { engine: engine.name.clone(), format: "nf4 (bitsandbytes)" });
+    }
     let devices = u32::try_from(input.placement.tensor).unwrap_or(u32::MAX);
     let missing = |field| FitError::NoDefault {
         field,

@@ -448,7 +448,7 @@ fn fit_says_no_and_why() {
     let (code, fit) = json(&["fit", "--model", "llama-3.1-70b", "--accelerator", "h100", "--json"]);
     assert_eq!((code, &fit["fits"]), (1, &false.into()));
     assert!(fit["would_fit"].as_array().is_some_and(|w| !w.is_empty()));
-    let rows: [(&[&str], &str); 8] = [
+    let rows: [(&[&str], &str); 9] = [
         (&["--tensor-parallel", "3"], "use a tensor-parallel group of 2"),
         (&["--pipeline-parallel", "33"], "use at most 32 pipeline stages"),
         (&["--max-model-len", "999999"], "write `--max-model-len 131072`"),
@@ -457,6 +457,7 @@ fn fit_says_no_and_why() {
         (&["--device-memory", "80"], "no unit"),
         (&["--lora", "four"], "write it as N:RANK"),
         (&["--engine", "vlm"], "did you mean `vllm`?"),
+        (&["--engine", "tensorrt-llm", "--weights", "nf4"], "use `int4`, or another engine"),
     ];
     for (more, expect) in rows {
         let output = plimsoll(

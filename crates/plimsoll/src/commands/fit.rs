@@ -58,7 +58,7 @@ fn observed(path: &Path, fit: &Fit) -> Result<Vec<ObservedLine>, Failure> {
     let amounts = [
         ("weights", log.weights, fit.weights_bytes),
         ("activation", log.activation, line("activation")),
-        ("libraries", log.libraries, line("libraries")),
+        ("libraries", log.libraries, line("libraries") + line("collectives")),
         ("graphs", log.graphs, line("graphs")),
         ("kv cache", log.kv, fit.available_kv_bytes),
     ];
@@ -319,6 +319,7 @@ fn help(error: &FitError, model: &Architecture) -> String {
         FitError::Memory(_) => format!("look at the shape of `{}`", model.family),
         FitError::NoDefault { field, .. } => format!("give `{field}` yourself"),
         FitError::NoContext => "give `max_model_len`".to_owned(),
+        FitError::Format { .. } => "use `int4`, or another engine".to_owned(),
     }
 }
 
