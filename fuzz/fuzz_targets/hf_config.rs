@@ -9,9 +9,9 @@ fuzz_target!(|text: &str| {
     match from_hf(text) {
         Ok(model) => {
             assert!(model.parameters_active() <= model.parameters(Part::Text));
-            for placement in [Placement::single(), Placement { tensor: 8, pipeline: 2, expert: 4, context: 2 }] {
+            for placement in [Placement::single(), Placement { tensor: 8, pipeline: 2, expert: 8, context: 2 }] {
                 for format in [Format::Bf16, Format::Fp8Block, Format::Int4, Format::Mxfp4, Format::Nvfp4] {
-                    let _ = weights(&model, &placement, format);
+                    let _ = weights(&model, &placement, format, true);
                 }
                 for state_blocks in [None, Some(4)] {
                     if let Ok(layout) = KvLayout::of(&model, &placement, 2, Tokens::new(16), state_blocks) {

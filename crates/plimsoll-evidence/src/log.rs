@@ -23,6 +23,12 @@ pub struct EngineLog {
 }
 
 impl EngineLog {
+    fn refuse(&mut self, line: &str) {
+        if self.refusals.len() < 10 {
+            self.refusals.push(line.trim().chars().take(200).collect());
+        }
+    }
+
     /// Whether any line was understood.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -47,6 +53,10 @@ pub fn engine_log(text: &str) -> EngineLog {
         }
         for phrase in ["Available KV cache memory:", "reserved for KV Cache is"] {
             log.kv = least(log.kv, amount(phrase));
+            // Less than nothing is a refusal, whatever the next line says.
+            if after(line, phrase).is_some_and(|rest| rest.starts_with('-')) {
+                log.refuse(line);
+            }
         }
         if let (Some(k), Some(v)) = (amount("K size:"), amount("V size:")) {
             log.kv = least(log.kv, Some(k + v));
@@ -56,14 +66,14 @@ pub fn engine_log(text: &str) -> EngineLog {
         }
         let refusal = [
             "out of memory",
-            "No available memory for the cache blocks",
+            "no available memory for the cache blocks",
             "larger than the maximum number of tokens",
-            "available KV cache memory (",
+            "larger than the available kv cache memory",
+            "is less than desired gpu memory utilization",
         ];
-        if refusal.iter().any(|words| line.to_lowercase().contains(&words.to_lowercase()))
-            && log.refusals.len() < 10
-        {
-            log.refusals.push(line.trim().chars().take(200).collect());
+        let lower = line.to_lowercase();
+        if refusal.iter().any(|words| lower.contains(words)) {
+            log.refuse(line);
         }
     }
     log
@@ -141,6 +151,8 @@ mod tests {
         let refused =
             engine_log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB");
         assert_eq!(refused.refusals.len(), 1);
+        let negative = engine_log("Available KV cache memory: -1.44 GiB");
+        assert_eq!((negative.kv, negative.refusals.len()), (None, 1));
         assert!(engine_log("GET /health 200\n\u{fffd} took 5 GiB of patience").is_empty());
     }
 }

@@ -132,11 +132,12 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The number in `num_speculative_tokens=N`.
+/// The number after `num_speculative_tokens`, written as a flag or as JSON; at most 64.
 fn guessed_tokens(flags: &str) -> Option<u64> {
-    let after = flags.split("num_speculative_tokens=").nth(1)?;
+    let after = flags.split("num_speculative_tokens").nth(1)?;
+    let after = after.trim_start_matches(['=', ':', '"', '\'', ' ']);
     let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok()
+    digits.parse().ok().filter(|n| (1..=64).contains(n))
 }
 
 #[cfg(test)]

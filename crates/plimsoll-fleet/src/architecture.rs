@@ -41,7 +41,9 @@ impl Architecture {
         self.tensors.iter().filter(|t| t.part == Part::Text).fold(0u64, |sum, t| {
             let elements = t.elements();
             let active = match (t.role, t.copies, t.copies_active) {
-                (Role::Expert, copies, active) if copies > 0 => elements / copies * active,
+                (Role::ExpertUp | Role::ExpertDown, copies, active) if copies > 0 => {
+                    elements / copies * active
+                }
                 _ => elements,
             };
             sum.saturating_add(active)
@@ -180,8 +182,10 @@ pub enum Role {
     Up,
     /// Out of an MLP.
     Down,
-    /// Routed experts.
-    Expert,
+    /// Into routed experts: the inner width is in the rows.
+    ExpertUp,
+    /// Out of routed experts: the inner width is in the columns.
+    ExpertDown,
     /// Chooses experts.
     Router,
     /// Norms, biases, sinks, decays: vectors.

@@ -47,6 +47,8 @@ pub struct Engine {
     pub async_scheduling: Option<bool>,
     /// What the engine's own log line about KV tokens counts.
     pub printed_tokens: Option<PrintedTokens>,
+    /// Bytes that the sampler of a profile run takes for each sequence and vocabulary entry, where it runs one.
+    pub sampler_bytes: Option<f64>,
     /// Flags by which it refuses work, where it has any.
     pub admission_flags: Vec<String>,
     /// Source and date.

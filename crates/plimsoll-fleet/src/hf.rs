@@ -490,8 +490,8 @@ impl<'a> Builder<'a> {
         if corrected {
             self.vector("e_score_correction_bias", count);
         }
-        self.push("experts.gate_up", Role::Expert, 2 * intermediate, h, (count, per_token));
-        self.push("experts.down", Role::Expert, h, intermediate, (count, per_token));
+        self.push("experts.gate_up", Role::ExpertUp, 2 * intermediate, h, (count, per_token));
+        self.push("experts.down", Role::ExpertDown, h, intermediate, (count, per_token));
         if family == "gpt_oss" {
             self.vector("experts.bias", count * (2 * intermediate + h));
         }
@@ -574,8 +574,14 @@ impl<'a> Builder<'a> {
                 let width = latent.unwrap_or(h);
                 self.linear("router", Role::Router, count, h, false);
                 self.vector("e_score_correction_bias", count);
-                self.push("experts.up", Role::Expert, intermediate, width, (count, per_token));
-                self.push("experts.down", Role::Expert, width, intermediate, (count, per_token));
+                self.push("experts.up", Role::ExpertUp, intermediate, width, (count, per_token));
+                self.push(
+                    "experts.down",
+                    Role::ExpertDown,
+                    width,
+                    intermediate,
+                    (count, per_token),
+                );
                 self.linear("shared.up_proj", Role::Up, shared, h, false);
                 self.linear("shared.down_proj", Role::Down, h, shared, false);
                 if let Some(width) = latent {

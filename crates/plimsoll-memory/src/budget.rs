@@ -72,6 +72,8 @@ pub struct Setup<'a> {
     pub printed: Printed,
     /// Tokens guessed a step by the model's extra prediction layers; engines leave those out unless they speculate.
     pub speculation: Option<u64>,
+    /// Bytes the profile's sampler takes for each sequence and vocabulary entry, in tenths.
+    pub sampler_tenths: u64,
     /// Whether prefixes are cached, which makes vLLM keep one more copy of a recurrent state.
     pub prefix_caching: bool,
 }
@@ -98,7 +100,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether weights and overheads leave room for one sequence of the longest context.
+    /// Whether weights and overheads leave room for one sequence of the longest context, and what the engine does not
+    /// count has room beside it.
     pub fn fits(&self) -> bool {
         self.missing == Bytes::ZERO && self.concurrency_at_max_len >= 1.0
     }
@@ -119,14 +122,12 @@ const MIB: u64 = 1 << 20;
 
 /// The budget of the fullest device.
 pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
-    let mut stored = weights(setup.model, &setup.placement, setup.format)?;
+    let stored = weights(setup.model, &setup.placement, setup.format, setup.speculation.is_some())?;
     let mut model = std::borrow::Cow::Borrowed(setup.model);
     if setup.speculation.is_some() {
         // A draft layer caches like any other.
         let own = model.to_mut();
         own.layers.append(&mut own.draft_layers);
-    } else {
-        stored.draft = Bytes::ZERO;
     }
     if setup.bookkeeping == Bookkeeping::TensorRt {
         // It sizes sliding layers as if they kept everything (73,728 bytes a token of gpt-oss-120b, a public log).
@@ -138,7 +139,12 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
     }
     let state_blocks = match setup.bookkeeping {
         Bookkeeping::VllmV0 | Bookkeeping::VllmV1 => {
-            Some(1 + u64::from(setup.prefix_caching) + setup.speculation.unwrap_or(0))
+            let guessed = setup.speculation.unwrap_or(0);
+            Some(
+                guessed
+                    .checked_add(1 + u64::from(setup.prefix_caching))
+                    .ok_or(MemoryError::TooLarge)?,
+            )
         }
         Bookkeeping::Sglang | Bookkeeping::TensorRt => None,
     };
@@ -222,7 +228,7 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
         lines,
         weights: stored,
         kv: kv_bytes,
-        missing: Bytes::new((-kv).max(0).unsigned_abs()),
+        missing: Bytes::new((-kv).max(-left).max(0).unsigned_abs()),
         kv_tokens: Tokens::new(tokens),
         printed_tokens: Tokens::new(printed),
         concurrency_at_max_len: concurrency,
@@ -238,12 +244,8 @@ pub fn budget(setup: &Setup<'_>) -> Result<Budget, MemoryError> {
 /// vLLM 0.6.4 printed 2.07 and 2.99 for 20,000 and 29,000 tokens. The larger of the two is the peak.
 fn activation(setup: &Setup<'_>) -> Option<u64> {
     let model = setup.model;
-    // Only vLLM runs its sampler over a full batch when it profiles.
-    let sampled = match setup.bookkeeping {
-        Bookkeeping::VllmV0 | Bookkeeping::VllmV1 => setup.max_num_seqs,
-        Bookkeeping::Sglang | Bookkeeping::TensorRt => 0,
-    };
-    let sampler = 386u64.checked_mul(sampled)?.checked_mul(model.vocab_size)? / 10;
+    let sampler =
+        setup.sampler_tenths.checked_mul(setup.max_num_seqs)?.checked_mul(model.vocab_size)? / 10;
     let widest = model.layers.iter().map(|layer| match layer.mlp {
         Mlp::Dense { intermediate } => intermediate,
         Mlp::Experts { per_token, intermediate, shared, .. } => {
@@ -270,12 +272,13 @@ fn libraries(setup: &Setup<'_>) -> u64 {
 }
 
 /// Buffers of the collectives. With the libraries, 0.55 GiB were logged on two devices (vLLM 0.11, H100) and 2.10 on eight (vLLM 0.7,
-/// A100, a public log of February 2025): 430 MiB, and 265 MiB for each device beyond the second.
+/// A100, a public log of February 2025): 430 MiB, and 265 MiB for each device of the group beyond the second, up to the sixteen of the
+/// largest group that was logged. Stages of a pipeline talk to one neighbour: 430 MiB.
 fn collectives(setup: &Setup<'_>) -> u64 {
-    match setup.placement.tensor.saturating_mul(setup.placement.pipeline) {
-        0 | 1 => 0,
-        devices => 430 * MIB + (devices.min(4096) - 2) * 265 * MIB,
-    }
+    let group = setup.placement.tensor.min(16);
+    let within = if group > 1 { 430 * MIB + (group - 2) * 265 * MIB } else { 0 };
+    let between = if setup.placement.pipeline > 1 { 430 * MIB } else { 0 };
+    within + between
 }
 
 /// Captured graphs: 0.41 GiB for 128 sequences and 0.59 for 256 in our own runs of vLLM 0.24 (8B), 0.40 for a mixture of
@@ -288,7 +291,7 @@ fn graphs(setup: &Setup<'_>) -> u64 {
     235 * MIB + captured * 720 * 1024
 }
 
-/// Adapters on every linear of every layer: rank x (inputs + outputs) numbers of two bytes each, shared as the layer is.
+/// Adapters on every linear of every layer: rank x (inputs + outputs) numbers of two bytes each, shared as the layers are.
 fn lora(setup: &Setup<'_>) -> Option<u64> {
     let Some((adapters, rank)) = setup.lora else { return Some(0) };
     use plimsoll_fleet::{Part, Role};
@@ -299,5 +302,6 @@ fn lora(setup: &Setup<'_>) -> Option<u64> {
         let ends = tensor.rows.checked_add(tensor.columns)?.checked_mul(rank)?;
         numbers = numbers.checked_add(ends)?;
     }
-    numbers.checked_mul(adapters)?.checked_mul(2)?.checked_div(setup.placement.tensor)
+    let bytes = numbers.checked_mul(adapters)?.checked_mul(2)?;
+    bytes.checked_div(setup.placement.tensor)?.checked_div(setup.placement.pipeline)
 }

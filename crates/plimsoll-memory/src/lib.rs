@@ -16,7 +16,7 @@
 //!     "vocab_size": 128256, "max_position_embeddings": 131072 }"#)?;
 //! let one = Placement::single();
 //! // 8,030,261,248 parameters of two bytes each.
-//! assert_eq!(weights(&llama, &one, Format::Bf16)?.total().get(), 16_060_522_496);
+//! assert_eq!(weights(&llama, &one, Format::Bf16, false)?.total().get(), 16_060_522_496);
 //! // Two times 32 layers, 8 heads of 128, two bytes: 131,072 bytes a token.
 //! let kv = KvLayout::of(&llama, &one, 2, Tokens::new(16), None)?;
 //! assert_eq!(kv.block_bytes().get(), 16 * 131_072);

@@ -42,6 +42,38 @@ pub enum MemoryError {
         /// How many devices.
         expert: u64,
     },
+    /// Key-value heads are split evenly or replicated evenly.
+    #[error(
+        "{heads} key-value heads neither divide among {tensor} devices nor are divided by them"
+    )]
+    KvHeads {
+        /// How many heads.
+        heads: u64,
+        /// How many devices.
+        tensor: u64,
+    },
+    /// Devices that share a context are part of the tensor-parallel group.
+    #[error("{context} devices cannot share a context within a group of {tensor}")]
+    Context {
+        /// How many share it.
+        context: u64,
+        /// How many there are.
+        tensor: u64,
+    },
+    /// The group that shares experts is the tensor-parallel group, or several of them.
+    #[error("experts shared by {expert} devices do not go with groups of {tensor}")]
+    ExpertGroup {
+        /// How many share them.
+        expert: u64,
+        /// How many there are.
+        tensor: u64,
+    },
+    /// There is nothing to share.
+    #[error("the model has no experts to share among {expert} devices")]
+    NoExperts {
+        /// How many.
+        expert: u64,
+    },
     /// A degree of zero.
     #[error("a degree of parallelism is at least 1")]
     Zero,
@@ -76,6 +108,26 @@ impl Placement {
             if !heads.is_multiple_of(tensor) {
                 return Err(MemoryError::Heads { heads, tensor });
             }
+        }
+        if !tensor.is_multiple_of(context) {
+            return Err(MemoryError::Context { context, tensor });
+        }
+        for layer in &model.layers {
+            if let Mixer::Attention(a) = &layer.mixer
+                && !a.kv_heads.is_multiple_of(tensor)
+                && !tensor.is_multiple_of(a.kv_heads)
+            {
+                return Err(MemoryError::KvHeads { heads: a.kv_heads, tensor });
+            }
+        }
+        let experts =
+            model.layers.iter().any(|l| matches!(l.mlp, plimsoll_fleet::Mlp::Experts { .. }));
+        if expert > 1 && !experts {
+            return Err(MemoryError::NoExperts { expert });
+        }
+        // One degree for all: an engine's expert group is its tensor group, times its attention replicas.
+        if expert > 1 && !expert.is_multiple_of(tensor) {
+            return Err(MemoryError::ExpertGroup { expert, tensor });
         }
         let layers = model.layers.len() as u64;
         if layers < pipeline {

@@ -40,7 +40,7 @@ const QWEN3_NEXT: &str = r#"{"model_type":"qwen3_next","hidden_size":2048,"num_h
     "intermediate_size":5120,"vocab_size":151936,"tie_word_embeddings":false}"#;
 
 fn bytes(config: &str, placement: Placement, format: Format) -> u64 {
-    weights(&model(config), &placement, format).unwrap().total().get()
+    weights(&model(config), &placement, format, false).unwrap().total().get()
 }
 
 /// (bytes of a block of 16 tokens in 16 bits, groups)
@@ -90,10 +90,10 @@ fn qwen3_30b_a3b() {
     assert_eq!(bytes(QWEN3_30B, Placement::single(), Format::Bf16), 61_064_245_248);
     // Four devices that share experts whole: 32 each, 48 x 603,979,776 x 2 / 4 = 14,495,514,624.
     let placement = Placement { tensor: 4, expert: 4, ..Placement::single() };
-    let spread = weights(&model(QWEN3_30B), &placement, Format::Bf16).unwrap();
+    let spread = weights(&model(QWEN3_30B), &placement, Format::Bf16, false).unwrap();
     assert_eq!(spread.experts.get(), 14_495_514_624);
     // Split inside instead: the same bytes.
-    let split = weights(&model(QWEN3_30B), &Placement::tensor(4), Format::Bf16).unwrap();
+    let split = weights(&model(QWEN3_30B), &Placement::tensor(4), Format::Bf16, false).unwrap();
     assert_eq!(split.experts.get(), 14_495_514_624);
     // Four heads on eight devices keep one each: 48 x 2 x 1 x 128 x 2 = 24,576 a token, not 12,288.
     assert_eq!(block(QWEN3_30B, Placement::tensor(8)).0, 16 * 24_576);
@@ -123,7 +123,7 @@ fn deepseek_keeps_its_latent_whole() {
     let shared = Placement { tensor: 8, context: 8, ..Placement::single() };
     assert_eq!(block(DEEPSEEK, shared).0, 16 * 8_784);
     // 671,026,419,200 numbers; experts 58 layers x 256 x 3 x 2048 x 7168 = 653,908,770,816 of them.
-    let whole = weights(&model(DEEPSEEK), &Placement::single(), Format::Bf16).unwrap();
+    let whole = weights(&model(DEEPSEEK), &Placement::single(), Format::Bf16, false).unwrap();
     assert_eq!(whole.total().get(), 2 * 671_026_419_200);
     assert_eq!(whole.experts.get(), 2 * 653_908_770_816);
 }
@@ -160,7 +160,7 @@ fn gemma_27b_is_padded() {
 #[test]
 fn gpt_oss_20b() {
     assert_eq!(block(GPT_OSS_20B, Placement::single()), (393_216, 2));
-    let stored = weights(&model(GPT_OSS_20B), &Placement::single(), Format::Mxfp4).unwrap();
+    let stored = weights(&model(GPT_OSS_20B), &Placement::single(), Format::Mxfp4, false).unwrap();
     assert_eq!(stored.experts.get(), 10_829_168_640);
     let gib = stored.total().as_gib();
     assert!((gib - 13.47).abs() < 0.1, "{gib}");
@@ -200,6 +200,7 @@ fn setup(model: &Architecture) -> Setup<'_> {
         printed: Printed::Blocks,
         speculation: None,
         prefix_caching: false,
+        sampler_tenths: 386,
     }
 }
 
@@ -280,9 +281,13 @@ fn graphs_outside_the_budget() {
 #[test]
 fn the_other_two_rules() {
     let model = model(LLAMA_8B);
-    let sglang = budget(&Setup { bookkeeping: Bookkeeping::Sglang, ..setup(&model) }).unwrap();
+    let sglang =
+        budget(&Setup { bookkeeping: Bookkeeping::Sglang, sampler_tenths: 0, ..setup(&model) })
+            .unwrap();
     assert_eq!(sglang.kv.get(), 134_613_075_456 - 16_060_522_496);
-    let tensorrt = budget(&Setup { bookkeeping: Bookkeeping::TensorRt, ..setup(&model) }).unwrap();
+    let tensorrt =
+        budget(&Setup { bookkeeping: Bookkeeping::TensorRt, sampler_tenths: 0, ..setup(&model) })
+            .unwrap();
     let left: f64 =
         150_000_000_000.0 - 16_060_522_496.0 - 226_492_416.0 - 139_460_608.0 - 435_159_040.0;
     assert_eq!(tensorrt.kv.get(), (left * 0.9).ceil() as u64);
@@ -378,7 +383,7 @@ fn strange_configurations_do_not_overflow() {
                 Format::Mxfp4,
                 Format::Nvfp4,
             ] {
-                counted += u32::from(weights(&model, &placement, format).is_ok());
+                counted += u32::from(weights(&model, &placement, format, false).is_ok());
             }
             for state_blocks in [None, Some(4)] {
                 if let Ok(layout) =
@@ -398,7 +403,7 @@ fn strange_configurations_do_not_overflow() {
 #[test]
 fn what_cannot_be_spread_is_refused() {
     let refused = |config: &str, placement: Placement| {
-        weights(&model(config), &placement, Format::Bf16).unwrap_err()
+        weights(&model(config), &placement, Format::Bf16, false).unwrap_err()
     };
     assert_eq!(
         refused(LLAMA_8B, Placement::tensor(3)).to_string(),
@@ -456,7 +461,7 @@ proptest! {
         let tensor = 1u64 << log_tensor;
         for config in [LLAMA_8B, LLAMA_70B, QWEN3_30B, GEMMA_27B, DEEPSEEK] {
             let model = model(config);
-            let on = |n: u64, format| weights(&model, &Placement::tensor(n), format).unwrap().total();
+            let on = |n: u64, format| weights(&model, &Placement::tensor(n), format, false).unwrap().total();
             prop_assert!(on(tensor * 2, Format::Bf16) <= on(tensor, Format::Bf16));
             for format in [Format::Fp8Tensor, Format::Fp8Channel, Format::Fp8Block, Format::Int8] {
                 prop_assert!(on(tensor, format) < on(tensor, Format::Bf16));

@@ -55,28 +55,30 @@ impl Weights {
             (Part::Draft, _) => &mut self.draft,
             (Part::Vision, _) => &mut self.vision,
             (Part::Text, Role::Embedding | Role::Head) => &mut self.vocabulary,
-            (Part::Text, Role::Expert) => &mut self.experts,
+            (Part::Text, Role::ExpertUp | Role::ExpertDown) => &mut self.experts,
             (Part::Text, _) => &mut self.layers,
         };
         *line += bytes;
     }
 }
 
-/// What the fullest device of a replica holds; draft layers and the vision tower included.
+/// What the fullest device of a replica holds, the vision tower included; draft layers only `with_draft`.
 pub fn weights(
     model: &Architecture,
     placement: &Placement,
     format: Format,
+    with_draft: bool,
 ) -> Result<Weights, MemoryError> {
     placement.check(model)?;
-    let has_experts = model.tensors.iter().any(|t| t.role == Role::Expert);
+    let is_expert = |t: &Tensor| matches!(t.role, Role::ExpertUp | Role::ExpertDown);
+    let has_experts = model.tensors.iter().any(is_expert);
     let layers = model.layers.len() as u64;
     let last = placement.pipeline - 1;
     let mut stages = vec![
         Weights::default();
         usize::try_from(placement.pipeline).unwrap_or(usize::MAX).min(4096)
     ];
-    for tensor in &model.tensors {
+    for tensor in model.tensors.iter().filter(|t| with_draft || t.part != Part::Draft) {
         let stage = match (tensor.part, tensor.layer, tensor.role) {
             (Part::Text, Some(layer), _) => placement.stage_of(u64::from(layer), layers),
             (Part::Text, None, Role::Embedding) | (Part::Vision, _, _) => 0,
@@ -108,7 +110,7 @@ fn tensor_bytes(
     let (mut rows, mut columns, copies) = shard(model, tensor, placement)?;
     let quantised = match (format, tensor.role) {
         (Format::Bf16, _) => false,
-        (Format::Mxfp4, role) if has_experts => role == Role::Expert,
+        (Format::Mxfp4, role) if has_experts => matches!(role, Role::ExpertUp | Role::ExpertDown),
         (
             _,
             Role::Query
@@ -117,19 +119,20 @@ fn tensor_bytes(
             | Role::Replicated
             | Role::Up
             | Role::Down
-            | Role::Expert,
+            | Role::ExpertUp
+            | Role::ExpertDown,
         ) => true,
         _ => false,
     };
     if !quantised {
         return rows.checked_mul(columns)?.checked_mul(2)?.checked_mul(copies);
     }
-    if format == Format::Mxfp4 && tensor.role == Role::Expert {
-        // Up projections have the inner width as rows (gate and up), down projections as columns.
-        if rows > columns {
-            rows = rows.checked_next_multiple_of(512)?;
-        } else {
-            columns = columns.checked_next_multiple_of(256)?;
+    if format == Format::Mxfp4 {
+        // The inner width, gate and up beside each other, is padded after it was split.
+        match tensor.role {
+            Role::ExpertUp => rows = rows.checked_next_multiple_of(512)?,
+            Role::ExpertDown => columns = columns.checked_next_multiple_of(256)?,
+            _ => {}
         }
     }
     let numbers = rows.checked_mul(columns)?;
@@ -168,10 +171,10 @@ fn shard(model: &Architecture, tensor: &Tensor, placement: &Placement) -> Option
             (rows.div_ceil(devices.min(heads)), columns, copies)
         }
         Role::Output | Role::Down => (rows, columns.div_ceil(devices), copies),
-        Role::Expert if expert > 1 => (rows, columns, copies.div_ceil(expert)),
-        // Split inside, along the inner width: rows of what goes in, columns of what comes out.
-        Role::Expert if rows == model.hidden_size => (rows, columns.div_ceil(devices), copies),
-        Role::Expert => (rows.div_ceil(devices), columns, copies),
+        Role::ExpertUp | Role::ExpertDown if expert > 1 => (rows, columns, copies.div_ceil(expert)),
+        // Split inside, along the inner width.
+        Role::ExpertUp => (rows.div_ceil(devices), columns, copies),
+        Role::ExpertDown => (rows, columns.div_ceil(devices), copies),
         Role::Router | Role::Replicated | Role::Vector | Role::Vision => (rows, columns, copies),
     })
 }

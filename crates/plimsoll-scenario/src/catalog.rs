@@ -422,6 +422,8 @@ table! {
         async_scheduling: bool, optional("unknown");
         /// What the printed token count means.
         printed_tokens: Printed, optional("unknown");
+        /// Bytes the profile's sampler takes for each sequence and vocabulary entry.
+        sampler_bytes: crate::values::Plain, optional("it profiles no sampler");
         /// Flags by which it refuses work.
         admission_flags: String, list("none");
         /// Where it was read.
@@ -570,6 +572,7 @@ impl EngineEntry {
                 Printed::BlocksOverGroups => PrintedTokens::BlocksOverGroups,
                 Printed::ConcurrencyTimesContext => PrintedTokens::ConcurrencyTimesContext,
             }),
+            sampler_bytes: self.sampler_bytes.map(crate::values::Plain::get),
             admission_flags: self.admission_flags,
             fact: fact(self.source, self.as_of, self.note),
         }

@@ -306,8 +306,30 @@ fn changes(input: &FitInput<'_>, now: &Fit) -> Vec<Change> {
             .push((format!("tensor_parallel = {tensor}"), FitInput { placement, ..input.clone() }));
         tensor *= 2;
     }
+    // Where no single change is enough: more devices and fewer bits, then more nodes.
+    let many = Placement { tensor: most.max(input.placement.tensor), ..input.placement };
+    let fp8 = if input.format == Format::Bf16 { Format::Fp8Channel } else { input.format };
+    let wide = FitInput { placement: many, format: fp8, kv_element_bytes: 1, ..input.clone() };
+    let bits = if fp8 == input.format { "" } else { ", weights = \"fp8\"" };
+    let mut last_resorts = vec![(
+        format!("tensor_parallel = {}{bits}, kv_dtype = \"fp8\"", many.tensor),
+        wide.clone(),
+    )];
+    for pipeline in [2, 4, 8] {
+        let placement = Placement { pipeline, ..many };
+        let text = format!(
+            "pipeline_parallel = {pipeline}, tensor_parallel = {}{bits}, kv_dtype = \"fp8\"",
+            many.tensor
+        );
+        last_resorts.push((text, FitInput { placement, ..wide.clone() }));
+    }
+    let singles = tried.len();
+    tried.extend(last_resorts);
     let mut found: Vec<Change> = Vec::new();
-    for (change, input) in tried {
+    for (i, (change, input)) in tried.into_iter().enumerate() {
+        if i >= singles && !found.is_empty() {
+            break;
+        }
         // Of one kind of change only the smallest that works is worth saying.
         let kind = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
         if found.iter().any(|f| kind(&f.change) == kind(&change)) {
@@ -373,6 +395,7 @@ fn fit_as_is(input: &FitInput<'_>) -> Result<Fit, FitError> {
         margin: input.margin,
         printed: printed(engine),
         speculation: input.speculation,
+        sampler_tenths: (engine.sampler_bytes.unwrap_or(0.0) * 10.0).round() as u64,
         prefix_caching: input.prefix_caching.or(engine.prefix_caching).unwrap_or(false),
     };
     let budget = budget(&setup)?;

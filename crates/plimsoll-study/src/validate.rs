@@ -132,6 +132,8 @@ pub struct MemorySummary {
     pub p90_abs_pct: Option<f64>,
     /// The worst.
     pub max_abs_pct: Option<f64>,
+    /// Scored cases of which nothing could be said; each counts as an error of 100%.
+    pub skipped: usize,
     /// Scored cases off by more than 15%.
     pub misses: Vec<String>,
     /// Refused starts that we call so, of all of them.
@@ -143,8 +145,9 @@ pub struct MemorySummary {
 /// Predicts every case from its inputs alone.
 pub fn validate_memory(cases: &[MemoryCase], catalog: &Catalog) -> MemoryValidation {
     let cases: Vec<MemoryOutcome> = cases.iter().map(|case| outcome(case, catalog)).collect();
-    let mut errors: Vec<f64> =
-        cases.iter().filter(|c| c.scored).filter_map(|c| c.error_pct).map(f64::abs).collect();
+    // A scored case that nothing could be said of counts as wholly wrong: it must not flatter the rest.
+    let scored = cases.iter().filter(|c| c.scored);
+    let mut errors: Vec<f64> = scored.map(|c| c.error_pct.map_or(100.0, f64::abs)).collect();
     errors.sort_by(f64::total_cmp);
     let rank = |p: f64| {
         let i = (p * errors.len() as f64).ceil() as usize;
@@ -158,6 +161,7 @@ pub fn validate_memory(cases: &[MemoryCase], catalog: &Catalog) -> MemoryValidat
         median_abs_pct: median,
         p90_abs_pct: rank(0.9),
         max_abs_pct: errors.last().copied(),
+        skipped: cases.iter().filter(|c| c.scored && c.error_pct.is_none()).count(),
         misses: cases.iter().filter(off).map(|c| c.id.clone()).collect(),
         refusals_right: refused.iter().filter(|c| c.fits == Some(false)).count(),
         refusals: refused.len(),
@@ -227,7 +231,14 @@ fn as_config(mut fields: Map<String, Value>) -> Map<String, Value> {
     let count = |fields: &Map<String, Value>, key: &str| {
         fields.get(key).and_then(Value::as_u64).unwrap_or(0)
     };
+    // What no model has is left to the reader of configurations to refuse, before a list is made of it.
     let layers = count(&fields, "num_hidden_layers");
+    if layers > 10_000 {
+        return fields;
+    }
+    if let Some(mtp) = fields.remove("mtp_layers") {
+        fields.insert("mtp_num_hidden_layers".into(), mtp);
+    }
     match fields.get("attention").and_then(Value::as_str) {
         Some("mla") => {
             // Every published latent model has heads of 128 beside the rotary part.
@@ -284,10 +295,21 @@ fn predict(inputs: &MemoryInputs, model: &Architecture, catalog: &Catalog) -> Re
             context: inputs.context,
         },
         format: format(&inputs.weights)?,
-        kv_element_bytes: if inputs.kv_dtype.contains('8') { 1 } else { 2 },
+        kv_element_bytes: match inputs.kv_dtype.to_lowercase().as_str() {
+            text if text.contains("fp8")
+                || text.contains("int8")
+                || text.contains("e4m3")
+                || text.contains("e5m2") =>
+            {
+                1
+            }
+            text if text.contains("16") || text == "auto" => 2,
+            text => return Err(format!("`{text}` is no storage of KV known here")),
+        },
         device: Some(inputs.device),
         fraction: Some(inputs.fraction),
-        max_model_len: inputs.max_model_len,
+        // A log that names no context, of a model that names none: 32,768 decides nothing but the profile of old versions.
+        max_model_len: inputs.max_model_len.or(model.context_max).or(Some(Tokens::new(32_768))),
         max_num_seqs: inputs.max_num_seqs,
         max_num_batched_tokens: inputs.max_num_batched_tokens,
         block_tokens: inputs.block_tokens,

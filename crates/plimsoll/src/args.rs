@@ -158,7 +158,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     pub(crate) speculative_tokens: Option<u64>,
     /// An engine's log: what it printed at start, beside what we say
-    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "file"])]
     pub(crate) engine_log: Option<PathBuf>,
     /// The same over group sizes or devices
     #[arg(long, value_name = "WHAT")]

@@ -448,7 +448,27 @@ fn fit_says_no_and_why() {
     let (code, fit) = json(&["fit", "--model", "llama-3.1-70b", "--accelerator", "h100", "--json"]);
     assert_eq!((code, &fit["fits"]), (1, &false.into()));
     assert!(fit["would_fit"].as_array().is_some_and(|w| !w.is_empty()));
-    let rows: [(&[&str], &str); 9] = [
+    // Ten key-value heads on four devices can be neither split nor replicated evenly.
+    let output =
+        plimsoll(&["fit", "--model", "phi-4", "--accelerator", "h100", "--tensor-parallel", "4"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("use a tensor-parallel group of 2"));
+    // What the engine does not count must have room too: graphs outside the budget, beside all of the device.
+    let (code, fit) = json(&[
+        "fit",
+        "--model",
+        "llama-3.1-8b",
+        "--accelerator",
+        "h100",
+        "--engine",
+        "vllm@0.10",
+        "--memory-utilization",
+        "1.0",
+        "--json",
+    ]);
+    assert_eq!((code, &fit["fits"]), (1, &false.into()));
+    assert!(fit["missing_bytes"].as_u64().is_some_and(|b| b > 0));
+    let rows: [(&[&str], &str); 11] = [
         (&["--tensor-parallel", "3"], "use a tensor-parallel group of 2"),
         (&["--pipeline-parallel", "33"], "use at most 32 pipeline stages"),
         (&["--max-model-len", "999999"], "write `--max-model-len 131072`"),
@@ -457,6 +477,8 @@ fn fit_says_no_and_why() {
         (&["--device-memory", "80"], "no unit"),
         (&["--lora", "four"], "write it as N:RANK"),
         (&["--engine", "vlm"], "did you mean `vllm`?"),
+        (&["--expert-parallel", "8"], "leave expert parallelism at 1"),
+        (&["--context-parallel", "3"], "share a context among a divisor of 1 devices"),
         (&["--engine", "tensorrt-llm", "--weights", "nf4"], "use `int4`, or another engine"),
     ];
     for (more, expect) in rows {
@@ -558,6 +580,20 @@ fn validate_predicts_models_it_has_never_seen() {
     assert!(first["error_pct"].as_f64().is_some_and(|e| e.abs() < 1.0), "{first}");
     // 4 layers x (512 + 64) x 2 bytes.
     assert_eq!(result["cases"][1]["parts"]["kv_bytes_per_token"], 4608);
+    // A case that asks for the impossible is skipped by name and counts as wrong.
+    let absurd = shape
+        .replace("\"num_hidden_layers\":32", "\"num_hidden_layers\":900000000000000")
+        .replace("full", "sliding");
+    let other = case("absurd", &absurd);
+    let file = scratch.file(
+        "absurd.json",
+        format!(r#"{{"meta":{{"schema":"plimsoll-kv-cases/1"}},"cases":[{other}]}}"#).as_bytes(),
+    );
+    let (code, result) = json(&["validate", &file, "--json"]);
+    assert_eq!(
+        (code, result["summary"]["skipped"].as_u64(), result["summary"]["max_abs_pct"].as_f64()),
+        (0, Some(1), Some(100.0))
+    );
     let broken = scratch.file("broken.json", b"{\"cases\": []}");
     assert_eq!(json(&["validate", &broken, "--json"]).0, 2);
 }

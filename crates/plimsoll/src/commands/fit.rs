@@ -10,7 +10,8 @@ use plimsoll_scenario::sections::{Dtype, KvDtype, Pool};
 use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, model_from_hf_file};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
-    ClassContext, Fit, FitError, FitInput, ObservedLine, class_context, fit, published_format,
+    ClassContext, Fit, FitError, FitInput, ObservedLine, Provenance, class_context, fit,
+    published_format,
 };
 use plimsoll_units::{Bytes, Fraction, Tokens};
 
@@ -31,6 +32,12 @@ pub(super) fn answer(args: &FitArgs, global: &Global) -> Result<(String, bool), 
                 let mut fit = one(args, &catalog_of(global)?, None, None)?;
                 if let Some(path) = &args.engine_log {
                     fit.observed = observed(path, &fit)?;
+                    // What the engine itself printed needs no model's word for it.
+                    for line in &mut fit.budget {
+                        if fit.observed.iter().any(|seen| seen.name == line.name) {
+                            line.provenance = Provenance::Observed;
+                        }
+                    }
                 }
                 vec![fit]
             }
@@ -315,6 +322,20 @@ fn help(error: &FitError, model: &Architecture) -> String {
         FitError::Memory(MemoryError::Experts { experts, expert }) => {
             let near = (1..=*expert).rev().find(|n| experts.is_multiple_of(*n)).unwrap_or(1);
             format!("share the experts among {near} devices")
+        }
+        FitError::Memory(MemoryError::KvHeads { heads, tensor }) => {
+            let near =
+                (1..=*tensor).rev().find(|n| heads.is_multiple_of(*n) || n.is_multiple_of(*heads));
+            format!("use a tensor-parallel group of {}", near.unwrap_or(1))
+        }
+        FitError::Memory(MemoryError::Context { tensor, .. }) => {
+            format!("share a context among a divisor of {tensor} devices")
+        }
+        FitError::Memory(MemoryError::ExpertGroup { tensor, .. }) => {
+            format!("share experts among {tensor} devices, or a multiple")
+        }
+        FitError::Memory(MemoryError::NoExperts { .. }) => {
+            "leave expert parallelism at 1".to_owned()
         }
         FitError::Memory(_) => format!("look at the shape of `{}`", model.family),
         FitError::NoDefault { field, .. } => format!("give `{field}` yourself"),
