@@ -186,11 +186,12 @@ fn says(line: &BudgetLine) -> &'static str {
     }
 }
 
-/// The parts to scale; anything there is gets at least one mark.
+/// The parts to scale; what is at least a five-hundredth of the device gets a mark.
 fn bar(fit: &Fit, width: usize) -> String {
     let total: f64 = fit.budget.iter().map(|l| l.bytes.max(0) as f64).sum();
     let mut out = String::new();
-    for line in fit.budget.iter().filter(|l| l.bytes > 0) {
+    let visible = |l: &&BudgetLine| l.bytes as f64 * 500.0 >= total.max(1.0);
+    for line in fit.budget.iter().filter(visible) {
         let mark = MARKS.iter().find(|(name, _)| *name == line.name).map_or('!', |(_, mark)| *mark);
         let share = (line.bytes as f64 / total.max(1.0) * width as f64).round().max(1.0) as usize;
         out.extend(std::iter::repeat_n(mark, share));

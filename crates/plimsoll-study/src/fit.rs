@@ -268,12 +268,6 @@ pub fn fit(input: &FitInput<'_>) -> Result<Fit, FitError> {
 /// Single changes that make it fit, in the order in which people would rather make them.
 fn changes(input: &FitInput<'_>, now: &Fit) -> Vec<Change> {
     let mut tried: Vec<(String, FitInput<'_>)> = Vec::new();
-    let mut len = now.max_model_len_tokens / 2;
-    while len >= 2048 {
-        let shorter = FitInput { max_model_len: Some(Tokens::new(len)), ..input.clone() };
-        tried.push((format!("max_model_len = {len}"), shorter));
-        len /= 2;
-    }
     let mut seqs = now.max_num_seqs / 2;
     while seqs >= 8 {
         tried.push((
@@ -287,6 +281,12 @@ fn changes(input: &FitInput<'_>, now: &Fit) -> Vec<Change> {
             "kv_dtype = \"fp8\"".to_owned(),
             FitInput { kv_element_bytes: 1, ..input.clone() },
         ));
+    }
+    let mut len = now.max_model_len_tokens / 2;
+    while len >= 2048 {
+        let shorter = FitInput { max_model_len: Some(Tokens::new(len)), ..input.clone() };
+        tried.push((format!("max_model_len = {len}"), shorter));
+        len /= 2;
     }
     if input.format == Format::Bf16 {
         tried.push((
