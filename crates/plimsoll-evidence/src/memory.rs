@@ -1,8 +1,9 @@
 //! Logged KV-cache capacities.
 
+use plimsoll_fleet::{Architecture, from_hf_value};
 use plimsoll_study::{MemoryCase, MemoryInputs, MemoryObserved};
 use plimsoll_units::{Bytes, Fraction, Tokens};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::EvidenceError;
 
@@ -96,7 +97,7 @@ impl<'a> Case<'a> {
             generation: self.text("engine_generation")?,
             model: self.text("model")?,
             arch: self.text("arch_key")?,
-            architecture: self.get("architecture").map(ToString::to_string).unwrap_or_default(),
+            architecture: architecture(self.get("architecture")),
             weights: self.text("weights_quant")?,
             kv_dtype: self.text("kv_dtype")?,
             accelerator: self.text("gpu")?,
@@ -130,6 +131,77 @@ impl<'a> Case<'a> {
                 .is_some_and(|s| s.starts_with("max_concurrency") || s.starts_with("num_blocks//")),
         })
     }
+}
+
+/// A case's own description of its model.
+fn architecture(described: Option<&Value>) -> Result<Architecture, String> {
+    let Some(Value::Object(fields)) = described else {
+        return Err("the case describes no architecture".to_owned());
+    };
+    from_hf_value(&Value::Object(as_config(fields.clone()))).map_err(|e| e.to_string())
+}
+
+/// A case's architecture in the words of a `config.json`.
+fn as_config(mut fields: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Object(moe)) = fields.remove("moe") {
+        let words = [("experts_per_tok", "num_experts_per_tok")];
+        for (key, value) in moe {
+            let key = words
+                .iter()
+                .find(|(from, _)| *from == key)
+                .map_or(key.clone(), |(_, to)| (*to).to_owned());
+            fields.insert(key, value);
+        }
+    }
+    let count = |fields: &Map<String, Value>, key: &str| {
+        fields.get(key).and_then(Value::as_u64).unwrap_or(0)
+    };
+    // What no model has is left to the reader of configurations to refuse, before a list is made of it.
+    let layers = count(&fields, "num_hidden_layers");
+    if layers > 10_000 {
+        return fields;
+    }
+    if let Some(mtp) = fields.remove("mtp_layers") {
+        fields.insert("mtp_num_hidden_layers".into(), mtp);
+    }
+    match fields.get("attention").and_then(Value::as_str) {
+        Some("mla") => {
+            // Every published latent model has heads of 128 beside the rotary part.
+            fields.insert("model_type".into(), json!("deepseek_v3"));
+            fields.entry("qk_nope_head_dim").or_insert(json!(128));
+            fields.entry("v_head_dim").or_insert(json!(128));
+        }
+        Some("sliding") => {
+            let full = count(&fields, "full_attention_layers").max(1);
+            let every = (layers / full).max(1);
+            let kind = |i: u64| {
+                if (i + 1).is_multiple_of(every) && (i + 1) / every <= full {
+                    "full_attention"
+                } else {
+                    "sliding_attention"
+                }
+            };
+            fields.insert("layer_types".into(), (0..layers).map(kind).collect());
+        }
+        Some("hybrid_gdn") => {
+            fields.insert("model_type".into(), json!("qwen3_5_text"));
+            let full = count(&fields, "full_attention_layers").max(1);
+            fields.insert("full_attention_interval".into(), json!((layers / full).max(1)));
+            if let Some(Value::Object(linear)) = fields.remove("linear") {
+                for (from, to) in [
+                    ("num_k_heads", "linear_num_key_heads"),
+                    ("num_v_heads", "linear_num_value_heads"),
+                    ("k_head_dim", "linear_key_head_dim"),
+                    ("v_head_dim", "linear_value_head_dim"),
+                    ("conv_kernel", "linear_conv_kernel_dim"),
+                ] {
+                    fields.insert(to.into(), linear.get(from).cloned().unwrap_or(Value::Null));
+                }
+            }
+        }
+        _ => {}
+    }
+    fields
 }
 
 /// The number after `num_speculative_tokens`, written as a flag or as JSON; at most 64.

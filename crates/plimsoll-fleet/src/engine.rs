@@ -26,7 +26,7 @@ pub struct Engine {
     /// Whether CUDA graphs are counted inside the budget.
     pub graphs_in_budget: Option<bool>,
     /// The largest batch for which graphs are captured.
-    pub graph_max_seqs: Vec<Default>,
+    pub graph_max_seqs: Vec<DeviceDefault>,
     /// Tokens in one KV block.
     pub block_tokens: Option<Tokens>,
     /// Whether prefixes are cached.
@@ -36,9 +36,9 @@ pub struct Engine {
     /// Above this context chunked prefill turns itself on.
     pub chunked_prefill_above_context: Option<Tokens>,
     /// Largest running batch.
-    pub max_num_seqs: Vec<Default>,
+    pub max_num_seqs: Vec<DeviceDefault>,
     /// Token budget of a step.
-    pub max_num_batched_tokens: Vec<Default>,
+    pub max_num_batched_tokens: Vec<DeviceDefault>,
     /// Whether that budget is raised to the context length.
     pub batched_tokens_at_least_context: bool,
     /// Order of the waiting queue.
@@ -58,7 +58,7 @@ pub struct Engine {
 impl Engine {
     /// The default of a list for this device: the first entry that matches.
     pub fn default_for(
-        list: &[Default],
+        list: &[DeviceDefault],
         accelerator: &Accelerator,
         tensor_parallel: u32,
     ) -> Option<u64> {
@@ -90,7 +90,7 @@ pub enum PrintedTokens {
 
 /// A default that depends on the device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Default {
+pub struct DeviceDefault {
     /// When it applies.
     pub when: Condition,
     /// What it is.

@@ -27,7 +27,7 @@ pub use architecture::{
 };
 pub use catalog::{Catalog, Kind, Model, Unknown, nearest};
 pub use engine::{
-    Condition, Default, Engine, MemoryRule, PrintedTokens, Reserve, Version, VersionError,
+    Condition, DeviceDefault, Engine, MemoryRule, PrintedTokens, Reserve, Version, VersionError,
 };
 pub use fact::Fact;
 pub use hardware::{Accelerator, Instance, Interconnect, Peak};

@@ -413,7 +413,7 @@ fn engine_card(out: &mut String, e: &Engine, heading: Heading) {
     }
 }
 
-fn conditional(list: &[plimsoll_fleet::Default]) -> String {
+fn conditional(list: &[plimsoll_fleet::DeviceDefault]) -> String {
     if list.is_empty() {
         return "unknown".to_owned();
     }

@@ -538,7 +538,10 @@ impl EngineEntry {
     fn lower(self) -> Engine {
         let defaults = |list: &[When]| {
             list.iter()
-                .map(|w| plimsoll_fleet::Default { when: w.condition(), value: w.value.get() })
+                .map(|w| plimsoll_fleet::DeviceDefault {
+                    when: w.condition(),
+                    value: w.value.get(),
+                })
                 .collect()
         };
         Engine {

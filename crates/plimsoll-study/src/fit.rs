@@ -376,7 +376,8 @@ fn fit_as_is(input: &FitInput<'_>) -> Result<Fit, FitError> {
     let device = input.device.unwrap_or_else(|| input.accelerator.memory_total());
     let fraction =
         input.fraction.unwrap_or_else(|| default_fraction(input, device, step, max_num_seqs));
-    let block_tokens = input.block_tokens.or(engine.block_tokens).unwrap_or(Tokens::new(16));
+    let block_tokens =
+        input.block_tokens.or(engine.block_tokens).ok_or_else(|| missing("block_size"))?;
     let setup = Setup {
         model: input.model,
         placement: input.placement,

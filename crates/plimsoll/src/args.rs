@@ -142,6 +142,9 @@ pub struct FitArgs {
     /// Token budget of a step; the engine's default for the device
     #[arg(long, value_name = "TOKENS")]
     pub(crate) max_num_batched_tokens: Option<Tokens>,
+    /// Tokens in a KV block; the engine's default
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) block_size: Option<Tokens>,
     /// The fraction of device memory the engine may use; its own default
     #[arg(long, value_name = "SHARE")]
     pub(crate) memory_utilization: Option<Fraction>,

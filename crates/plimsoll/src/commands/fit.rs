@@ -252,6 +252,7 @@ fn one(
     let zero = [
         ("--max-model-len", args.max_model_len == Some(Tokens::ZERO)),
         ("--max-num-batched-tokens", args.max_num_batched_tokens == Some(Tokens::ZERO)),
+        ("--block-size", args.block_size == Some(Tokens::ZERO)),
         ("--memory-utilization", args.memory_utilization == Some(Fraction::ZERO)),
         ("--device-memory", args.device_memory == Some(Bytes::ZERO)),
     ];
@@ -298,7 +299,7 @@ fn one(
         max_model_len: args.max_model_len,
         max_num_seqs: args.max_num_seqs,
         max_num_batched_tokens: args.max_num_batched_tokens,
-        block_tokens: None,
+        block_tokens: args.block_size,
         eager: args.enforce_eager,
         lora: args.lora,
         margin: Bytes::ZERO,
