@@ -20,6 +20,7 @@
 mod catalog;
 mod demand;
 mod diagnostic;
+mod fit;
 mod profiles;
 mod read;
 mod reference;
@@ -40,6 +41,7 @@ use toml::de::{DeTable, DeValue};
 pub use catalog::{builtin, load_catalog, parse_catalog};
 pub use demand::{Demand, lower_demand};
 pub use diagnostic::Diagnostic;
+pub use fit::{fp8_of, no_format, pool_fit, serves};
 pub use profiles::{Profile, profiles};
 pub use read::{Entry, Origin, Whole};
 pub use reference::scenario_reference;

@@ -6,12 +6,12 @@ use plimsoll_evidence::engine_log;
 use plimsoll_fleet::{Accelerator, Architecture, Catalog, Engine};
 use plimsoll_memory::{Format, MemoryError, Placement};
 use plimsoll_report::{compare_text, fit_json, fit_text};
-use plimsoll_scenario::sections::{Dtype, KvDtype, Pool};
-use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, model_from_hf_file};
+use plimsoll_scenario::{
+    Diagnostic, Loaded, fp8_of, lower_demand, model_from_hf_file, no_format, pool_fit, serves,
+};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
-    ClassContext, Fit, FitError, FitInput, ObservedLine, Provenance, class_context, fit,
-    published_format,
+    Fit, FitError, FitInput, ObservedLine, Provenance, class_context, fit, published_format,
 };
 use plimsoll_units::{Bytes, Fraction, Tokens};
 
@@ -96,113 +96,17 @@ pub(super) fn pools(loaded: &Loaded, global: &Global) -> Result<Vec<Fit>, Failur
     }
     let mut fits = Vec::new();
     for pool in &loaded.scenario.pool {
-        let served = demand.classes.iter().filter(|class| serves(loaded, pool, &class.name));
-        let contexts: Vec<ClassContext> =
-            served.filter_map(|class| class_context(class, seed)).collect();
-        fits.push(of_pool(loaded, pool, contexts).map_err(|(error, help)| {
+        let failed = |(error, help): (String, String)| {
             let message = format!("pool `{}`: {error}", pool.name.as_str());
             Failure::one(Diagnostic::about("no-budget", file, message).help(help))
-        })?);
+        };
+        let mut input = pool_fit(loaded, pool).map_err(failed)?;
+        let served =
+            demand.classes.iter().filter(|class| serves(&loaded.scenario, pool, &class.name));
+        input.contexts = served.filter_map(|class| class_context(class, seed)).collect();
+        fits.push(fit(&input).map_err(|e| failed((e.to_string(), help(&e, input.model))))?);
     }
     Ok(fits)
-}
-
-/// Whether routes send a class to a pool; without routes everything goes to the first.
-fn serves(loaded: &Loaded, pool: &Pool, class: &str) -> bool {
-    let scenario = &loaded.scenario;
-    let name = pool.name.as_str();
-    if scenario.route.is_empty() {
-        return scenario.pool.first().is_some_and(|first| first.name.as_str() == name);
-    }
-    // A decode pool serves what its prefill pool is sent.
-    let hands_over = |target: &str| {
-        let prefill = scenario.pool.iter().find(|p| p.name.as_str() == target);
-        prefill.and_then(|p| p.disaggregation.as_ref()).is_some_and(|d| d.decode.as_str() == name)
-    };
-    scenario.route.iter().any(|route| {
-        let target = route.to.as_str();
-        (target == name || hands_over(target))
-            && (route.class.is_empty() || route.class.iter().any(|c| c.as_str() == class))
-    })
-}
-
-fn of_pool(
-    loaded: &Loaded,
-    pool: &Pool,
-    contexts: Vec<ClassContext>,
-) -> Result<Fit, (String, String)> {
-    let catalog = &loaded.catalog;
-    let name = pool.name.as_str();
-    let plain = |e: plimsoll_fleet::Unknown| (e.to_string(), e.help());
-    let model = match (&pool.model, loaded.architectures.get(name)) {
-        (_, Some(own)) => own,
-        (Some(model), None) => &catalog.model(model.as_str()).map_err(plain)?.architecture,
-        (None, None) => return Err(("it has no model".to_owned(), "add `model`".to_owned())),
-    };
-    let accelerator = catalog.accelerator(pool.accelerator.as_str()).map_err(plain)?;
-    let engine = catalog.engine(pool.engine.as_str()).map_err(plain)?;
-    let format = match pool.weights {
-        Some(Dtype::Bf16 | Dtype::Fp16) => Format::Bf16,
-        Some(Dtype::Fp8) => fp8(model),
-        Some(Dtype::Int8) => Format::Int8,
-        Some(Dtype::Int4) => Format::Int4,
-        Some(Dtype::Mxfp4) => Format::Mxfp4,
-        Some(Dtype::Nvfp4) => Format::Nvfp4,
-        None => published_format(model).ok_or_else(no_format)?,
-    };
-    let kv_element_bytes = match pool.kv_dtype {
-        KvDtype::Auto | KvDtype::Bf16 | KvDtype::Fp16 => 2,
-        KvDtype::Fp8 | KvDtype::Int8 => 1,
-        KvDtype::Nvfp4 => {
-            return Err((
-                "a KV cache in nvfp4 is not modelled".to_owned(),
-                "write `kv_dtype = \"fp8\"`".to_owned(),
-            ));
-        }
-    };
-    let input = FitInput {
-        name: name.to_owned(),
-        model,
-        accelerator,
-        engine,
-        placement: Placement {
-            tensor: pool.tensor_parallel.get(),
-            pipeline: pool.pipeline_parallel.get(),
-            expert: pool.expert_parallel.get(),
-            context: pool.context_parallel.get(),
-        },
-        format,
-        kv_element_bytes,
-        device: None,
-        fraction: pool.memory_utilization,
-        max_model_len: pool.max_model_len,
-        max_num_seqs: pool.max_num_seqs.map(|n| n.get()),
-        max_num_batched_tokens: pool.max_num_batched_tokens,
-        block_tokens: None,
-        eager: false,
-        lora: pool.lora.as_ref().map(|l| (l.adapters.get(), l.rank.get())),
-        margin: pool.memory_margin,
-        speculation: pool.speculation.as_ref().map(|s| s.tokens.get()),
-        prefix_caching: pool.prefix_caching,
-        contexts,
-    };
-    fit(&input).map_err(|e| (e.to_string(), help(&e, model)))
-}
-
-/// Published fp8 weights keep their blocks; made from 16 bits they get a scale an output channel.
-fn fp8(model: &Architecture) -> Format {
-    match published_format(model) {
-        Some(Format::Fp8Block) => Format::Fp8Block,
-        _ => Format::Fp8Channel,
-    }
-}
-
-fn no_format() -> (String, String) {
-    let message = "the model is published in a storage that is not known here".to_owned();
-    (
-        message,
-        "say how its weights are stored: `weights = \"int4\"`, `\"fp8\"`, `\"bf16\"`".to_owned(),
-    )
 }
 
 /// The model and device of the command line, or another device or group size in their place.
@@ -264,7 +168,7 @@ fn one(
     }
     let format = match args.weights {
         Some(WeightFormat::Bf16 | WeightFormat::Fp16) => Format::Bf16,
-        Some(WeightFormat::Fp8) => fp8(model),
+        Some(WeightFormat::Fp8) => fp8_of(model),
         Some(WeightFormat::Fp8Tensor) => Format::Fp8Tensor,
         Some(WeightFormat::Fp8Block) => Format::Fp8Block,
         Some(WeightFormat::Int8) => Format::Int8,
