@@ -26,6 +26,7 @@
 
 mod demand;
 mod fit;
+mod measured;
 mod review;
 mod validate;
 
@@ -35,6 +36,9 @@ pub use demand::{
 pub use fit::{
     BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, ObservedLine,
     class_context, fit, published_format,
+};
+pub use measured::{
+    BenchPoint, EngineRun, Flag, Latency, Length, Load, Origin, RunRequest, RunSetup, RunStep,
 };
 pub use review::{Assumption, Provenance, Review};
 pub use validate::{
