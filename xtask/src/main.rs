@@ -1,6 +1,7 @@
 //! Chores of the repository. `cargo xtask ci` is all of CI, runnable at a desk.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
+mod constants;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -13,9 +14,10 @@ fn main() -> ExitCode {
     let done = match chore.as_str() {
         "ci" => ci(),
         "docs" => docs(rest.iter().any(|a| a == "--check")),
+        "constants" => constants::constants(&root(), rest.iter().any(|a| a == "--leave-one-out")),
         "tidy" => tidy::tidy(&root()),
         "validation" => validation(rest.iter().any(|a| a == "--check")),
-        _ => Err("usage: cargo xtask ci | docs [--check] | tidy | validation [--check]".to_owned()),
+        _ => Err("usage: cargo xtask ci | constants [--leave-one-out] | docs [--check] | tidy | validation [--check]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

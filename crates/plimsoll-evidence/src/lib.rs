@@ -11,9 +11,11 @@
 
 mod log;
 mod memory;
+mod performance;
 
 pub use log::{EngineLog, engine_log};
 pub use memory::memory_cases;
+pub use performance::performance_cases;
 
 /// Why a file is no evidence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,11 +9,7 @@ use crate::EvidenceError;
 
 /// The cases of a file in the format `plimsoll-kv-cases/1`.
 pub fn memory_cases(text: &str) -> Result<Vec<MemoryCase>, EvidenceError> {
-    let document: Value = serde_json::from_str(text).map_err(|error| EvidenceError::NotJson {
-        message: error.to_string().split(" at line ").next().unwrap_or("unreadable").to_owned(),
-        line: error.line(),
-        column: error.column(),
-    })?;
+    let document: Value = serde_json::from_str(text).map_err(not_json)?;
     let schema = document.get("meta").and_then(|m| m.get("schema")).and_then(Value::as_str);
     if schema != Some("plimsoll-kv-cases/1") {
         return Err(EvidenceError::WrongKind("its `meta.schema` is not `plimsoll-kv-cases/1`"));
@@ -22,6 +18,14 @@ pub fn memory_cases(text: &str) -> Result<Vec<MemoryCase>, EvidenceError> {
         return Err(EvidenceError::WrongKind("it has no list `cases`"));
     };
     cases.iter().enumerate().map(|(index, case)| Case::of(index, case)?.read()).collect()
+}
+
+pub(crate) fn not_json(error: serde_json::Error) -> EvidenceError {
+    EvidenceError::NotJson {
+        message: error.to_string().split(" at line ").next().unwrap_or("unreadable").to_owned(),
+        line: error.line(),
+        column: error.column(),
+    }
 }
 
 struct Case<'a> {

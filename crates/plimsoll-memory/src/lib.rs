@@ -31,7 +31,7 @@ mod weights;
 pub use budget::{Bookkeeping, Budget, Line, Printed, Setup, budget};
 pub use kv::{Group, Kind, KvLayout};
 pub use placement::{MemoryError, Placement};
-pub use weights::{Format, Weights, weights};
+pub use weights::{Format, Shard, Weights, shards, weights};
 
 #[cfg(test)]
 mod tests;

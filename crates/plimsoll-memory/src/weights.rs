@@ -70,8 +70,7 @@ pub fn weights(
     with_draft: bool,
 ) -> Result<Weights, MemoryError> {
     placement.check(model)?;
-    let is_expert = |t: &Tensor| matches!(t.role, Role::ExpertUp | Role::ExpertDown);
-    let has_experts = model.tensors.iter().any(is_expert);
+    let has_experts = has_experts(model);
     let layers = model.layers.len() as u64;
     let last = placement.pipeline - 1;
     let mut stages = vec![
@@ -100,15 +99,49 @@ pub fn weights(
     Ok(stages.into_iter().max_by_key(|stage| stage.total()).unwrap_or_default())
 }
 
-fn tensor_bytes(
-    model: &Architecture,
-    tensor: &Tensor,
+/// What one device holds of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard<'a> {
+    /// The whole.
+    pub tensor: &'a Tensor,
+    /// Its outputs here.
+    pub rows: u64,
+    /// Its inputs here.
+    pub columns: u64,
+    /// How many alike are here.
+    pub copies: u64,
+    /// What all of them occupy.
+    pub bytes: Bytes,
+    /// Whether the format quantises it; otherwise it stays in 16 bits.
+    pub quantised: bool,
+}
+
+/// What one device of a tensor-parallel group holds of every text tensor, over all pipeline stages.
+pub fn shards<'a>(
+    model: &'a Architecture,
     placement: &Placement,
     format: Format,
-    has_experts: bool,
-) -> Option<u64> {
-    let (mut rows, mut columns, copies) = shard(model, tensor, placement)?;
-    let quantised = match (format, tensor.role) {
+) -> Result<Vec<Shard<'a>>, MemoryError> {
+    placement.check(model)?;
+    let has_experts = has_experts(model);
+    let text = model.tensors.iter().filter(|t| t.part == Part::Text);
+    text.map(|tensor| {
+        let (rows, columns, copies) =
+            shard(model, tensor, placement).ok_or(MemoryError::TooLarge)?;
+        let bytes = tensor_bytes(model, tensor, placement, format, has_experts);
+        let bytes = Bytes::new(bytes.ok_or(MemoryError::TooLarge)?);
+        let quantised = is_quantised(format, tensor.role, has_experts);
+        Ok(Shard { tensor, rows, columns, copies, bytes, quantised })
+    })
+    .collect()
+}
+
+fn has_experts(model: &Architecture) -> bool {
+    model.tensors.iter().any(|t| matches!(t.role, Role::ExpertUp | Role::ExpertDown))
+}
+
+fn is_quantised(format: Format, role: Role, has_experts: bool) -> bool {
+    match (format, role) {
         (Format::Bf16, _) => false,
         (Format::Mxfp4, role) if has_experts => matches!(role, Role::ExpertUp | Role::ExpertDown),
         (
@@ -123,8 +156,18 @@ fn tensor_bytes(
             | Role::ExpertDown,
         ) => true,
         _ => false,
-    };
-    if !quantised {
+    }
+}
+
+fn tensor_bytes(
+    model: &Architecture,
+    tensor: &Tensor,
+    placement: &Placement,
+    format: Format,
+    has_experts: bool,
+) -> Option<u64> {
+    let (mut rows, mut columns, copies) = shard(model, tensor, placement)?;
+    if !is_quantised(format, tensor.role, has_experts) {
         return rows.checked_mul(columns)?.checked_mul(2)?.checked_mul(copies);
     }
     if format == Format::Mxfp4 {

@@ -27,7 +27,9 @@
 mod demand;
 mod fit;
 mod measured;
+mod performance;
 mod review;
+mod steady;
 mod validate;
 
 pub use demand::{
@@ -40,7 +42,11 @@ pub use fit::{
 pub use measured::{
     BenchPoint, EngineRun, Flag, Latency, Length, Load, Origin, RunRequest, RunSetup, RunStep,
 };
+pub use performance::{
+    Metric, PerformanceCase, PerformanceInputs, PerformanceObserved, Prepared, Target, prepare,
+};
 pub use review::{Assumption, Provenance, Review};
+pub use steady::{Steady, SteadyInput, steady};
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,
     validate_memory,

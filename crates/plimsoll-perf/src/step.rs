@@ -1,0 +1,206 @@
+//! The time of one step, in closed form. `docs/model.md` derives it.
+
+use crate::rates::{Rates, Term};
+use crate::work::{Gemm, Work};
+
+/// What a step carries, over the whole replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Prompt tokens.
+    pub prefill: f64,
+    /// Pairs of a prompt token and a token it sees, summed over prompts.
+    pub pairs: f64,
+    /// Prompts, whole or in part.
+    pub prompts: f64,
+    /// Sequences that generate a token.
+    pub decodes: f64,
+    /// Their contexts together.
+    pub context: f64,
+}
+
+impl Batch {
+    /// Sequences that generate a token and nothing else.
+    pub fn decode(decodes: f64, context: f64) -> Self {
+        Self { decodes, context, ..Self::default() }
+    }
+
+    /// One part of a prompt, after `before` tokens of it.
+    pub fn chunk(tokens: f64, before: f64) -> Self {
+        let pairs = tokens * (before + tokens / 2.0);
+        Self { prefill: tokens, pairs, prompts: 1.0, ..Self::default() }
+    }
+
+    /// Both in one step.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            prefill: self.prefill + other.prefill,
+            pairs: self.pairs + other.pairs,
+            prompts: self.prompts + other.prompts,
+            decodes: self.decodes + other.decodes,
+            context: self.context + other.context,
+        }
+    }
+}
+
+/// Where the time of a step goes, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Dense matrix products, the head and adapters among them.
+    pub gemm: f64,
+    /// Routed experts.
+    pub experts: f64,
+    /// Prefill attention.
+    pub prefill_attention: f64,
+    /// Reading keys, values and states.
+    pub kv: f64,
+    /// Sums over the group.
+    pub collectives: f64,
+    /// Everything that is not proportional to anything.
+    pub overhead: f64,
+}
+
+impl Parts {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.gemm
+            + self.experts
+            + self.prefill_attention
+            + self.kv
+            + self.collectives
+            + self.overhead
+    }
+}
+
+/// The norm that joins arithmetic and memory time of a matrix product: between the sum (1) and the larger (infinite). 3 gives the dip of
+/// the published kernel timings at the knee: 2^(-1/3) = 0.79 of the roofline where both are equal.
+const KNEE: i32 = 3;
+
+/// Arithmetic and reading overlap, but not wholly where they take as long as each other.
+#[inline]
+pub(crate) fn joined(compute: f64, read: f64) -> f64 {
+    let (more, less) = if compute > read { (compute, read) } else { (read, compute) };
+    if more <= 0.0 {
+        return 0.0;
+    }
+    more * (1.0 + (less / more).powi(KNEE)).cbrt()
+}
+
+/// The time of a step. It never is below [`floor`].
+pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
+    let sheet = &rates.sheet;
+    // Each pipeline stage works on its own part of the sequences, each attention copy too.
+    let batch = Batch {
+        prefill: batch.prefill / work.pipeline,
+        pairs: batch.pairs / work.pipeline,
+        prompts: batch.prompts / work.pipeline,
+        decodes: batch.decodes / work.pipeline,
+        context: batch.context / work.pipeline,
+    };
+    let tokens_all = batch.prefill + batch.decodes;
+    if tokens_all <= 0.0 {
+        return Parts::default();
+    }
+    let copies = work.attention_replicas;
+    let tokens = tokens_all / copies;
+    let sampled = (batch.decodes + batch.prompts.min(batch.prefill)) / copies;
+    let gemm = |g: &Gemm, n: f64, peak: f64, flops: f64, bytes: f64| {
+        joined(n * g.flops / (peak * flops), g.bytes / (sheet.bandwidth * bytes))
+    };
+    let [plain_flops, plain_bytes] = rates.plain;
+    let dense = gemm(
+        &work.quantised,
+        tokens,
+        sheet.peak,
+        rates.get(Term::GemmFlops),
+        rates.get(Term::GemmBytes),
+    ) + gemm(&work.plain, tokens, sheet.peak_plain, plain_flops, plain_bytes)
+        + gemm(&work.head, sampled, sheet.peak_plain, plain_flops, plain_bytes)
+        // Every sequence may have its own adapter: nothing is shared.
+        + tokens * work.adapter.bytes / (sheet.bandwidth * plain_bytes);
+    let (mut experts, mut expert_layers) = (0.0, 0.0);
+    if let Some(e) = &work.experts {
+        // A device computes its share of all tokens' choices.
+        let choices = tokens_all * e.per_token * e.local / e.count;
+        let compute = choices * e.flops / (sheet.peak * rates.get(Term::ExpertFlops));
+        let read = e.local * e.share_hit(tokens_all) * e.bytes
+            / (sheet.bandwidth * rates.get(Term::ExpertBytes));
+        experts = e.layers * joined(compute, read);
+        expert_layers = e.layers;
+    }
+    let (mut kv, mut prefill_attention) = (0.0, 0.0);
+    for a in &work.attention {
+        let seen = batch.context / copies;
+        let seen = a.window.map_or(seen, |w| seen.min(w * batch.decodes / copies));
+        kv += a.layers * seen * kv_seconds(a.kv_bytes, a.decode_flops, rates);
+        let pairs = batch.pairs / copies;
+        let prefill = batch.prefill / copies;
+        let pairs = a.window.map_or(pairs, |w| pairs.min(w * prefill));
+        let ramp = rates.get(Term::AttentionRamp) * prefill;
+        let rate = sheet.peak_plain * rates.get(Term::AttentionFlops);
+        prefill_attention += a.layers * (pairs + ramp) * a.prefill_flops / rate;
+    }
+    // A state is read and written.
+    let states = (batch.decodes + batch.prompts) / copies;
+    kv += 2.0 * states * work.state_bytes / (sheet.bandwidth * rates.get(Term::KvBytes));
+    let mut collectives = 0.0;
+    if work.reductions > 0.0 {
+        let group = work.tensor.max(work.experts.map_or(1.0, |e| e.group));
+        let hops = group.log2().max(1.0);
+        // Copies of the attention bring all their tokens to the experts and take them back.
+        let moved = if copies > 1.0 { tokens_all } else { tokens };
+        let sent = moved * work.hidden * 2.0 * 2.0 * (group - 1.0) / group;
+        let each = rates.get(Term::ReduceSeconds) * (0.7 + 0.3 * hops)
+            + sent / (sheet.link * rates.get(Term::ReduceBytes));
+        collectives = work.reductions * each;
+    }
+    let overhead = rates.get(Term::StepSeconds)
+        + work.layers * rates.get(Term::LayerSeconds)
+        + expert_layers * rates.get(Term::ExpertLayerSeconds)
+        + work.recurrent_layers * rates.get(Term::RecurrentLayerSeconds)
+        + (batch.decodes + batch.prompts) / copies * rates.get(Term::SequenceSeconds)
+        + batch.prefill / copies * work.layers * rates.get(Term::TokenSeconds);
+    let mut parts = Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead };
+    if batch.prefill > 0.0 {
+        // The host launches while the device works: the slower of the two decides.
+        let host = rates.get(Term::StepSeconds) + work.layers * rates.get(Term::EagerSeconds);
+        parts.overhead += (host - parts.total()).max(0.0);
+    }
+    parts
+}
+
+/// Seconds that one cached token of one layer takes while decoding: read, or multiplied with every head where that takes longer.
+#[inline]
+pub(crate) fn kv_seconds(bytes: f64, flops: f64, rates: &Rates) -> f64 {
+    let share = rates.get(Term::KvBytes);
+    (bytes / (rates.sheet.bandwidth * share)).max(flops / (rates.sheet.peak_plain * share))
+}
+
+/// The least time that physics allows: everything read once at full bandwidth, or everything computed at the full peak.
+pub fn floor(work: &Work, rates: &Rates, batch: &Batch) -> f64 {
+    let sheet = &rates.sheet;
+    let copies = work.attention_replicas * work.pipeline;
+    let tokens_all = (batch.prefill + batch.decodes) / work.pipeline;
+    let tokens = (batch.prefill + batch.decodes) / copies;
+    if tokens <= 0.0 {
+        return 0.0;
+    }
+    let seen: f64 = work
+        .attention
+        .iter()
+        .map(|a| {
+            let seen = a.window.map_or(batch.context, |w| batch.context.min(w * batch.decodes));
+            a.layers * a.kv_bytes * seen / copies
+        })
+        .sum();
+    // A skewed router hits fewer experts than an even one; at least those of one token.
+    let experts = work.experts.map_or(0.0, |e| e.layers * e.local * e.share_hit(1.0) * e.bytes);
+    let weights = work.quantised.bytes + work.plain.bytes + experts;
+    let read = (weights + seen) / sheet.bandwidth;
+    let chosen = work.experts.map_or(0.0, |e| {
+        e.layers * tokens_all * e.per_token * e.local / e.count * e.flops / sheet.peak
+    });
+    let compute =
+        tokens * (work.quantised.flops / sheet.peak + work.plain.flops / sheet.peak_plain) + chosen;
+    read.max(compute)
+}
