@@ -10,23 +10,21 @@ const STEP_LEAST: f64 = 50e-6;
 
 pub(super) fn check(row: &mut Row<'_>, point: &BenchPoint) {
     let same = |a: &Latency, b: &Latency| a.mean.zip(b.mean).or(a.p50.zip(b.p50));
+    let decode = point.tpot.mean.zip(point.output).map(|(t, o)| t * (o.mean - 1.0).max(0.0));
     if let Some((e2e, ttft)) = same(&point.e2e, &point.ttft)
         && e2e < ttft * 0.999
     {
-        return clash(
-            row,
-            "e2e",
-            "ttft",
-            ttft / e2e,
-            "a request cannot end before its first token",
-        );
+        let ratio = (ttft + decode.unwrap_or(0.0)) / e2e;
+        return clash(row, "e2e", "ttft", ratio, "a request cannot end before its first token");
     }
     if let Some(tpot) = point.tpot.centre().filter(|tpot| *tpot < STEP_LEAST) {
         let why = format!("no engine makes a token in {:.1} µs", tpot * 1e6);
         return clash(row, "tpot", "tpot", 1e3, &why);
     }
-    let (Some(tpot), Some(output)) = (point.tpot.mean, point.output) else { return };
-    let (ttft, decode) = (point.ttft.mean.unwrap_or(0.0), tpot * (output.mean - 1.0).max(0.0));
+    let (Some(tpot), Some(output), Some(decode)) = (point.tpot.mean, point.output, decode) else {
+        return;
+    };
+    let ttft = point.ttft.mean.unwrap_or(0.0);
     if let Some(e2e) = point.e2e.mean {
         if e2e < 0.5 * decode {
             let why = format!("{:.0} tokens take {decode:.3} s", output.mean);

@@ -162,9 +162,9 @@ impl<'a> Row<'a> {
         };
         let problem = if number < 0.0 || (number < LEAST && !bound.zero) {
             let least = if bound.zero { "at least zero" } else { "above zero" };
-            format!("must be {least}; it is {number}")
+            format!("must be {least}; it is {}", show(value))
         } else if number > bound.most {
-            format!("must be at most {}; it is {number}", bound.most)
+            format!("must be at most {:e}; it is {}", bound.most, show(value))
         } else {
             return Some(number);
         };
