@@ -241,11 +241,9 @@ fn alike(a: &BenchPoint, b: &BenchPoint) -> bool {
         (a, b) => a.is_none() && b.is_none(),
     });
     // The cap of an open loop and what a tool calls a run go with the load.
-    let setup = |point: &BenchPoint| {
-        let load = ["max_concurrency", "label", "tag"];
-        point.says.iter().filter(|(k, _)| !load.contains(&k.as_str())).cloned().collect::<Vec<_>>()
-    };
-    lengths && setup(a) == setup(b)
+    let load = ["max_concurrency", "label", "tag"];
+    let setup = |(key, _): &&(String, String)| !load.contains(&key.as_str());
+    lengths && a.says.iter().filter(setup).eq(b.says.iter().filter(setup))
 }
 
 fn same_kind(a: Load, b: Load) -> bool {
