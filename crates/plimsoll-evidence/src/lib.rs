@@ -1,4 +1,4 @@
-//! What engines were measured to do: validation cases, read and linted.
+//! What engines were measured to do: benchmark results, step logs and validation cases, read and linted.
 //!
 //! **Owns** the formats that measurements come in. **Refuses** to fit or to judge: it hands over cases, each with its
 //! inputs apart from what was observed, so that a prediction cannot see its answer.
@@ -9,10 +9,12 @@
 //! # Ok::<(), plimsoll_evidence::EvidenceError>(())
 //! ```
 
+mod bench;
 mod log;
 mod memory;
 mod performance;
 
+pub use bench::{Results, ResultsError, results};
 pub use log::{EngineLog, engine_log};
 pub use memory::memory_cases;
 pub use performance::performance_cases;
