@@ -455,6 +455,7 @@ fn priors(kernels: &Value) -> Vec<Prior> {
         (Term::SequenceSeconds, 20e-6),
         (Term::TokenSeconds, 15e-9),
         (Term::EagerSeconds, 200e-6),
+        (Term::PieceSeconds, 120e-6),
         (Term::PathSeconds, 30e-3),
         (Term::WaveShare, 0.3),
     ] {

@@ -1,11 +1,13 @@
 //! How long an engine step takes.
 mod constants;
 mod fit;
+mod model;
 mod rates;
 mod step;
 mod work;
 pub use constants::{Constant, Key, NoConstant, Selection, select};
 pub use fit::{Fitted, Parameter, bounded_least_squares};
+pub use model::{DecodePiece, StepLoad, StepModel};
 pub use rates::{Datasheet, Rates, Term, dtype, family};
 pub use step::{Batch, Parts, floor, step};
 pub use work::{AttentionWork, Experts, Gemm, Layout, Work, peak_of};

@@ -38,8 +38,10 @@ pub enum Term {
     SequenceSeconds,
     /// Each prompt token of a step, layer by layer: what is neither a matrix product nor attention.
     TokenSeconds,
-    /// Each layer of a step that carries prompt tokens, on the host: such steps are launched kernel by kernel, or in pieces.
+    /// Each layer of a step that is launched kernel by kernel, on the host: it carries more tokens than graphs were captured for.
     EagerSeconds,
+    /// Each layer of a step whose graphs are launched in pieces, on the host: it carries prompt tokens, but few.
+    PieceSeconds,
     /// A request before it reaches the engine: HTTP, tokeniser, queues between processes.
     PathSeconds,
     /// Clients of a closed loop that start together stay together: the share of the others' prompts that half of them wait for.
@@ -48,7 +50,7 @@ pub enum Term {
 
 impl Term {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::GemmFlops,
         Self::GemmBytes,
         Self::ExpertFlops,
@@ -65,6 +67,7 @@ impl Term {
         Self::SequenceSeconds,
         Self::TokenSeconds,
         Self::EagerSeconds,
+        Self::PieceSeconds,
         Self::PathSeconds,
         Self::WaveShare,
     ];
@@ -88,6 +91,7 @@ impl Term {
             Self::SequenceSeconds => "sequence_seconds",
             Self::TokenSeconds => "token_seconds",
             Self::EagerSeconds => "eager_seconds",
+            Self::PieceSeconds => "piece_seconds",
             Self::PathSeconds => "path_seconds",
             Self::WaveShare => "wave_share",
         }

@@ -161,12 +161,20 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         + (batch.decodes + batch.prompts) / copies * rates.get(Term::SequenceSeconds)
         + batch.prefill / copies * work.layers * rates.get(Term::TokenSeconds);
     let mut parts = Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead };
-    if batch.prefill > 0.0 {
-        // The host launches while the device works: the slower of the two decides.
-        let host = rates.get(Term::StepSeconds) + work.layers * rates.get(Term::EagerSeconds);
-        parts.overhead += (host - parts.total()).max(0.0);
-    }
+    // The host launches while the device works: the slower of the two decides.
+    let host = host_seconds(work, rates, tokens_all, batch.prefill > 0.0);
+    parts.overhead += (host - parts.total()).max(0.0);
     parts
+}
+
+/// What the host needs to launch a step. A step of decodes alone is one graph, launched at once.
+pub(crate) fn host_seconds(work: &Work, rates: &Rates, tokens: f64, prefill: bool) -> f64 {
+    let each = match work.graph_tokens {
+        Some(_) if !prefill => return 0.0,
+        Some(most) if tokens <= most => rates.get(Term::PieceSeconds),
+        _ => rates.get(Term::EagerSeconds),
+    };
+    rates.get(Term::StepSeconds) + work.layers * each
 }
 
 /// Seconds that one cached token of one layer takes while decoding: read, or multiplied with every head where that takes longer.

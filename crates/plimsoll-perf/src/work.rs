@@ -32,6 +32,8 @@ pub struct Work {
     pub state_bytes: f64,
     /// Sums over the group of devices that a token's way through the model takes.
     pub reductions: f64,
+    /// The largest step that graphs were captured for; none where nothing is captured.
+    pub graph_tokens: Option<f64>,
     /// Numbers of a LoRA adapter that one sequence reads and multiplies, over all layers.
     pub adapter: Gemm,
 }
@@ -99,6 +101,8 @@ pub struct Layout {
     pub attention_replicas: u64,
     /// Rank of the adapters, where sequences use them.
     pub lora_rank: Option<u64>,
+    /// The largest step that graphs were captured for; none where nothing is captured.
+    pub graph_tokens: Option<u64>,
 }
 
 impl Work {
@@ -120,6 +124,7 @@ impl Work {
             recurrent_layers: 0.0,
             state_bytes: 0.0,
             reductions: 0.0,
+            graph_tokens: layout.graph_tokens.map(|n| n as f64),
             adapter: Gemm::default(),
         };
         for shard in shards(model, &placement, format)? {

@@ -239,8 +239,15 @@ pub fn prepare(
     let replicas = (inputs.devices / (inside.max(tensor * copies)).max(1)).max(1);
     let placement =
         Placement { tensor, pipeline: inputs.pipeline, expert: inputs.expert, context: 1 };
-    let layout =
-        Layout { placement, format, kv_element_bytes, attention_replicas: copies, lora_rank: None };
+    let graphs = Engine::default_for(&engine.graph_max_seqs, accelerator, tensor as u32);
+    let layout = Layout {
+        placement,
+        format,
+        kv_element_bytes,
+        attention_replicas: copies,
+        lora_rank: None,
+        graph_tokens: Some(graphs.unwrap_or(512)),
+    };
     let work = Work::of(model, &layout).map_err(|e| e.to_string())?;
     let sheet = Datasheet::of(accelerator, format).ok_or("the device has no known 16-bit peak")?;
     let key = Key {

@@ -1,0 +1,269 @@
+//! The same time in whole picoseconds, tabulated once per pool: what a simulator asks a billion times.
+
+use crate::rates::{Rates, Term};
+use crate::step::{Batch, floor, host_seconds, kv_seconds, step};
+use crate::work::Work;
+
+/// What a step carries, in whole tokens and sequences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepLoad {
+    /// Prompt tokens.
+    pub prefill: u64,
+    /// Twice the pairs of a prompt token and a token it sees, so that halves stay whole.
+    pub pairs_doubled: u64,
+    /// Prompts, whole or in part.
+    pub prompts: u64,
+    /// Sequences that generate a token.
+    pub decodes: u64,
+    /// Their contexts together.
+    pub context: u64,
+}
+
+impl StepLoad {
+    /// Adds a part of a prompt that comes after `before` tokens of it.
+    pub fn add_chunk(&mut self, tokens: u64, before: u64) {
+        self.prefill += tokens;
+        self.pairs_doubled += tokens * (2 * before + tokens);
+        self.prompts += 1;
+    }
+
+    /// Adds a sequence that generates a token and sees so many.
+    pub fn add_decode(&mut self, context: u64) {
+        self.decodes += 1;
+        self.context += context;
+    }
+
+    /// The same in the numbers of the closed form.
+    pub fn batch(&self) -> Batch {
+        Batch {
+            prefill: self.prefill as f64,
+            pairs: self.pairs_doubled as f64 / 2.0,
+            prompts: self.prompts as f64,
+            decodes: self.decodes as f64,
+            context: self.context as f64,
+        }
+    }
+}
+
+/// A stretch of contexts on which the time of a decode step is affine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodePiece {
+    /// Picoseconds at a context sum of zero, were the piece to reach that far.
+    pub base: u64,
+    /// Picoseconds of each token of context.
+    pub slope: u64,
+    /// The piece holds for context sums up to this one.
+    pub until: u64,
+}
+
+/// A pool's step times, in whole picoseconds.
+///
+/// A step's time is a sum of functions of one number each: of its tokens, of its sequences, of pairs, of context. Those of tokens and sequences are
+/// tables; the rest are whole coefficients. Coefficients are rounded up, so that no rounding makes a step faster than physics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepModel {
+    tokens: Table,
+    sampled: Table,
+    /// Picoseconds of each prompt token.
+    prefill: u64,
+    attention: Vec<Kind>,
+    host: Host,
+}
+
+/// Attention layers with one window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    /// Picoseconds of a token of context.
+    slope: u64,
+    /// Femtoseconds of half a pair.
+    half_pair: u64,
+    window: u64,
+}
+
+/// Picoseconds that the host needs at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Host {
+    decode: u64,
+    piece: u64,
+    eager: u64,
+    graph_tokens: u64,
+}
+
+/// A function of a whole number: each value up to `EXACT`, then every `STRIDE`th with straight lines between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Table {
+    exact: Vec<u64>,
+    coarse: Vec<u64>,
+}
+
+const EXACT: u64 = 1024;
+const STRIDE: u64 = 64;
+/// Tables end here; beyond, the last slope goes on.
+const MOST: u64 = 1 << 16;
+
+impl Table {
+    fn of(most: u64, f: impl Fn(f64) -> f64) -> Self {
+        let most = most.clamp(2, MOST);
+        let at = |n: u64| picoseconds(f(n as f64));
+        let exact: Vec<u64> = (0..=EXACT.min(most)).map(at).collect();
+        let mut coarse = Vec::new();
+        if most > EXACT {
+            // One knot past the end, for the last slope.
+            coarse
+                .extend((0..=(most - EXACT).div_ceil(STRIDE) + 1).map(|i| at(EXACT + i * STRIDE)));
+        }
+        Self { exact, coarse }
+    }
+
+    #[inline]
+    fn at(&self, n: u64) -> u64 {
+        if let Some(value) = self.exact.get(n as usize) {
+            return *value;
+        }
+        self.between(n)
+    }
+
+    fn between(&self, n: u64) -> u64 {
+        let knots = if self.coarse.len() >= 2 { &self.coarse } else { &self.exact };
+        let (origin, stride) = if self.coarse.len() >= 2 { (EXACT, STRIDE) } else { (0, 1) };
+        let index = (((n - origin) / stride) as usize).min(knots.len() - 2);
+        let (low, high) = (knots[index], knots[index + 1]);
+        let past = n - origin - index as u64 * stride;
+        // Rounded up.
+        low + ((high - low) as u128 * u128::from(past)).div_ceil(u128::from(stride)) as u64
+    }
+}
+
+/// Whole picoseconds, rounded up; a century at most.
+fn picoseconds(seconds: f64) -> u64 {
+    (seconds * 1e12).ceil().clamp(0.0, 3.2e21) as u64
+}
+
+impl StepModel {
+    /// Tabulates the closed form for steps of up to `tokens_most` tokens.
+    pub fn new(work: &Work, rates: &Rates, tokens_most: u64) -> Self {
+        let shares = work.pipeline * work.attention_replicas;
+        // The host's share is a maximum, not a term: it is taken out here and put back in `step`.
+        let device = Work { graph_tokens: Some(f64::INFINITY), ..work.clone() };
+        // A decode step without context is what depends on tokens and what depends on sequences; the latter is taken apart.
+        let head = |sampled: f64| {
+            let n = sampled / shares;
+            let [flops, bytes] = rates.plain;
+            crate::step::joined(
+                n * work.head.flops / (rates.sheet.peak_plain * flops),
+                work.head.bytes / (rates.sheet.bandwidth * bytes),
+            )
+        };
+        let sequence = |n: f64| {
+            let share = rates.get(Term::KvBytes) * rates.sheet.bandwidth;
+            n / shares * (rates.get(Term::SequenceSeconds) + 2.0 * work.state_bytes / share)
+        };
+        let of_tokens = |n: f64| match n {
+            n if n <= 0.0 => 0.0,
+            n => step(&device, rates, &Batch::decode(n, 0.0)).total() - head(n) - sequence(n),
+        };
+        let tokens = Table::of(tokens_most, of_tokens);
+        let sampled =
+            Table::of(tokens_most.min(8192), |n| if n > 0.0 { head(n) + sequence(n) } else { 0.0 });
+        let rate = rates.sheet.peak_plain * rates.get(Term::AttentionFlops);
+        let mut prefill = work.layers * rates.get(Term::TokenSeconds) / shares;
+        let mut attention = Vec::new();
+        for a in &work.attention {
+            let pair = a.layers * a.prefill_flops / rate / shares;
+            prefill += rates.get(Term::AttentionRamp) * pair;
+            attention.push(Kind {
+                slope: picoseconds(
+                    a.layers * kv_seconds(a.kv_bytes, a.decode_flops, rates) / shares,
+                ),
+                half_pair: (pair / 2.0 * 1e15).ceil().clamp(0.0, 1e18) as u64,
+                window: a.window.map_or(u64::MAX, |w| w as u64),
+            });
+        }
+        let host =
+            |tokens: f64, prefill: bool| picoseconds(host_seconds(work, rates, tokens, prefill));
+        let host = Host {
+            decode: host(1.0, false),
+            piece: host(0.0, true),
+            eager: host(f64::INFINITY, true),
+            graph_tokens: work.graph_tokens.map_or(0, |n| (n * work.pipeline) as u64),
+        };
+        let model = Self { tokens, sampled, prefill: picoseconds(prefill), attention, host };
+        // No step is ever faster than physics: checked on the coefficients, where it can be checked once for all.
+        let alone = model.decode_piece(1, 1);
+        let least = floor(work, rates, &Batch::decode(1.0, 0.0));
+        assert!(
+            alone.base as f64 >= least * 1e12 * 0.999_999,
+            "a step of one token beats the memory bandwidth"
+        );
+        let slope: u64 = model.attention.iter().map(|k| k.slope).sum();
+        let bytes = work.kv_bytes() / rates.sheet.bandwidth / shares;
+        assert!(
+            slope as f64 >= bytes * 1e12 * 0.999_999,
+            "a token of context is read faster than the memory allows"
+        );
+        model
+    }
+
+    /// The time of a step, in picoseconds.
+    #[inline]
+    pub fn step(&self, load: &StepLoad) -> u64 {
+        let tokens = load.prefill + load.decodes;
+        if tokens == 0 {
+            return 0;
+        }
+        let mut time = self.tokens.at(tokens)
+            + self.sampled.at(load.decodes + load.prompts.min(load.prefill))
+            + self.prefill * load.prefill;
+        for kind in &self.attention {
+            time += kind.slope * load.context.min(kind.window.saturating_mul(load.decodes));
+            let doubled =
+                load.pairs_doubled.min(kind.window.saturating_mul(2).saturating_mul(load.prefill));
+            time += (u128::from(kind.half_pair) * u128::from(doubled)).div_ceil(1000) as u64;
+        }
+        time.max(self.host(tokens, load.prefill > 0))
+    }
+
+    /// What the host needs at least for a step.
+    #[inline]
+    fn host(&self, tokens: u64, prefill: bool) -> u64 {
+        match prefill {
+            false => self.host.decode,
+            true if tokens <= self.host.graph_tokens => self.host.piece,
+            true => self.host.eager,
+        }
+    }
+
+    /// The affine piece of a decode step of so many sequences that holds at this context sum.
+    #[inline]
+    pub fn decode_piece(&self, decodes: u64, context: u64) -> DecodePiece {
+        let mut base = self.tokens.at(decodes) + self.sampled.at(decodes);
+        let (mut slope, mut until) = (0, u64::MAX);
+        for kind in &self.attention {
+            let full = kind.window.saturating_mul(decodes);
+            if context <= full {
+                slope += kind.slope;
+                until = until.min(full);
+            } else {
+                base += kind.slope * full;
+            }
+        }
+        let host = self.host.decode;
+        if host <= base {
+            return DecodePiece { base, slope, until };
+        }
+        // Eager: the host's time, until the device takes longer.
+        let crossing = (host - base).checked_div(slope).unwrap_or(u64::MAX);
+        if context <= crossing {
+            return DecodePiece { base: host, slope: 0, until: until.min(crossing) };
+        }
+        DecodePiece { base, slope, until }
+    }
+}
+
+impl DecodePiece {
+    /// The time of a step at a context sum within the piece.
+    #[inline]
+    pub fn at(&self, context: u64) -> u64 {
+        self.base + self.slope * context
+    }
+}
