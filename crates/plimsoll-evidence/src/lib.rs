@@ -19,6 +19,33 @@ pub use log::{EngineLog, engine_log};
 pub use memory::memory_cases;
 pub use performance::performance_cases;
 
+/// Validation cases of either kind.
+#[derive(Clone, Debug)]
+pub enum Cases {
+    /// Logged KV-cache capacities.
+    Memory(Vec<plimsoll_study::MemoryCase>),
+    /// Published latencies and throughputs.
+    Performance(Vec<plimsoll_study::PerformanceCase>),
+}
+
+/// The cases of a file in either format; its schema says which.
+pub fn cases(text: &str) -> Result<Cases, EvidenceError> {
+    let document: serde_json::Value = serde_json::from_str(text).map_err(memory::not_json)?;
+    let word =
+        |value: Option<&serde_json::Value>| value.and_then(|v| v.as_str()).map(str::to_owned);
+    let schema = word(document.get("schema"))
+        .or_else(|| word(document.get("meta").and_then(|meta| meta.get("schema"))));
+    match schema.as_deref() {
+        Some("plimsoll-kv-cases/1") => memory::memory_cases_of(&document).map(Cases::Memory),
+        Some("plimsoll.perf_cases.v1") => {
+            performance::performance_cases_of(&document).map(Cases::Performance)
+        }
+        _ => Err(EvidenceError::WrongKind(
+            "it says neither `plimsoll-kv-cases/1` nor `plimsoll.perf_cases.v1` as its schema",
+        )),
+    }
+}
+
 /// Why a file is no evidence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvidenceError {

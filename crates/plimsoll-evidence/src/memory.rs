@@ -9,7 +9,10 @@ use crate::EvidenceError;
 
 /// The cases of a file in the format `plimsoll-kv-cases/1`.
 pub fn memory_cases(text: &str) -> Result<Vec<MemoryCase>, EvidenceError> {
-    let document: Value = serde_json::from_str(text).map_err(not_json)?;
+    memory_cases_of(&serde_json::from_str(text).map_err(not_json)?)
+}
+
+pub(crate) fn memory_cases_of(document: &Value) -> Result<Vec<MemoryCase>, EvidenceError> {
     let schema = document.get("meta").and_then(|m| m.get("schema")).and_then(Value::as_str);
     if schema != Some("plimsoll-kv-cases/1") {
         return Err(EvidenceError::WrongKind("its `meta.schema` is not `plimsoll-kv-cases/1`"));

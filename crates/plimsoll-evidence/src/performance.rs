@@ -8,7 +8,15 @@ use crate::memory::not_json;
 
 /// The cases of a file with the schema `plimsoll.perf_cases.v1`.
 pub fn performance_cases(text: &str) -> Result<Vec<PerformanceCase>, EvidenceError> {
-    let document: Value = serde_json::from_str(text).map_err(not_json)?;
+    performance_cases_of(&serde_json::from_str(text).map_err(not_json)?)
+}
+
+pub(crate) fn performance_cases_of(
+    document: &Value,
+) -> Result<Vec<PerformanceCase>, EvidenceError> {
+    if document.get("schema").and_then(Value::as_str) != Some("plimsoll.perf_cases.v1") {
+        return Err(EvidenceError::WrongKind("its `schema` is not `plimsoll.perf_cases.v1`"));
+    }
     let Some(cases) = document.get("cases").and_then(Value::as_array) else {
         return Err(EvidenceError::WrongKind("it has no list `cases`"));
     };

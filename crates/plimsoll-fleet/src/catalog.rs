@@ -5,6 +5,7 @@ use crate::engine::{Engine, Version};
 use crate::fact::Fact;
 use crate::hardware::{Accelerator, Instance};
 use crate::price::{NodePrice, TokenPrice};
+use crate::step_time::{StepBand, StepConstant};
 
 /// A model by name.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +105,10 @@ pub struct Catalog {
     pub node_prices: Vec<NodePrice>,
     /// In the order they were read.
     pub token_prices: Vec<TokenPrice>,
+    /// In the order they were read.
+    pub step_constants: Vec<StepConstant>,
+    /// In the order they were read.
+    pub step_bands: Vec<StepBand>,
 }
 
 impl Catalog {
@@ -116,6 +121,8 @@ impl Catalog {
             engines: Vec::new(),
             node_prices: Vec::new(),
             token_prices: Vec::new(),
+            step_constants: Vec::new(),
+            step_bands: Vec::new(),
         }
     }
 
@@ -183,6 +190,12 @@ impl Catalog {
         });
         merge(&mut self.token_prices, other.token_prices, |a, b| {
             a.provider == b.provider && a.model == b.model
+        });
+        merge(&mut self.step_constants, other.step_constants, |a, b| {
+            (&a.term, &a.family, &a.engine, &a.dtype) == (&b.term, &b.family, &b.engine, &b.dtype)
+        });
+        merge(&mut self.step_bands, other.step_bands, |a, b| {
+            (&a.kind, &a.family, &a.engine) == (&b.kind, &b.family, &b.engine)
         });
     }
 }

@@ -21,6 +21,7 @@ mod fact;
 mod hardware;
 mod hf;
 mod price;
+mod step_time;
 
 pub use architecture::{
     Architecture, Attention, Indexer, Latent, Layer, Mixer, Mlp, Part, Recurrent, Role, Tensor,
@@ -33,3 +34,4 @@ pub use fact::Fact;
 pub use hardware::{Accelerator, Instance, Interconnect, Peak};
 pub use hf::{HfError, from_hf, from_hf_value};
 pub use price::{NodePrice, TokenPrice};
+pub use step_time::{StepBand, StepConstant};

@@ -1,5 +1,7 @@
 //! The table of constants, and which rows a pool uses.
 
+use plimsoll_fleet::{Catalog, StepBand};
+
 use crate::rates::{Datasheet, Rates, Term};
 
 /// One constant and what it is for. A key that is absent stands for all.
@@ -15,6 +17,41 @@ pub struct Constant {
     pub dtype: Option<String>,
     /// Its value.
     pub value: f64,
+}
+
+/// The catalogue's constants.
+pub fn constants(catalog: &Catalog) -> Vec<Constant> {
+    let rows = catalog.step_constants.iter().filter_map(|row| {
+        Some(Constant {
+            term: Term::named(&row.term)?,
+            family: row.family.clone(),
+            engine: row.engine.clone(),
+            dtype: row.dtype.clone(),
+            value: row.value,
+        })
+    });
+    rows.collect()
+}
+
+/// The band that fits best: of the same kind, with the most keys that match.
+pub fn band<'a>(
+    bands: &'a [StepBand],
+    kind: &str,
+    family: Option<&str>,
+    engine: &str,
+) -> Option<&'a StepBand> {
+    let score = |band: &StepBand| {
+        let family = match &band.family {
+            None => 0,
+            Some(own) => (Some(own.as_str()) == family).then_some(2)?,
+        };
+        let engine = match &band.engine {
+            None => 0,
+            Some(own) => (own == engine).then_some(1)?,
+        };
+        (band.kind == kind).then_some(family + engine)
+    };
+    bands.iter().filter_map(|b| Some((score(b)?, b))).max_by_key(|(s, _)| *s).map(|(_, b)| b)
 }
 
 /// What a pool is, as far as constants are concerned.

@@ -5,7 +5,7 @@ mod model;
 mod rates;
 mod step;
 mod work;
-pub use constants::{Constant, Key, NoConstant, Selection, select};
+pub use constants::{Constant, Key, NoConstant, Selection, band, constants, select};
 pub use fit::{Fitted, Parameter, bounded_least_squares};
 pub use model::{DecodePiece, StepLoad, StepModel};
 pub use rates::{Datasheet, Rates, Term, dtype, family};

@@ -19,7 +19,9 @@ pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};
 pub use review::{review_json, review_text};
 pub use text::{Heading, table};
-pub use validation::{validation_json, validation_text};
+pub use validation::{
+    group_table, performance_json, performance_text, validation_json, validation_text,
+};
 
 /// What the catalogue is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Predictions held against measurements.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_study::MemoryValidation;
+use plimsoll_study::{GroupError, MemoryValidation, PerformanceValidation};
 use plimsoll_units::{Bytes, grouped};
 use serde_json::{Value, json};
 
@@ -17,6 +18,63 @@ pub fn validation_json(validation: &MemoryValidation) -> Value {
         document.extend(body);
     }
     document
+}
+
+/// The performance validation as a JSON document.
+pub fn performance_json(validation: &PerformanceValidation) -> Value {
+    let mut document = json!({ "schema": "plimsoll/validate/v1" });
+    if let (Value::Object(document), Ok(Value::Object(body))) =
+        (&mut document, serde_json::to_value(validation))
+    {
+        document.extend(body);
+    }
+    document
+}
+
+/// The error table by group.
+pub fn performance_text(validation: &PerformanceValidation) -> String {
+    let mut out = group_table(&validation.groups);
+    let (summary, ranking) = (&validation.summary, &validation.ranking);
+    let share = 100.0 * ranking.right as f64 / ranking.pairs.max(1) as f64;
+    let _ = writeln!(
+        out,
+        "\n`dense`, `moe`, `attention-dp`: gaps between tokens (TPOT, or ITL where only that was published) in a closed loop.\n\
+         {} cases: {} numbers scored, {} shown only, {} scored ones of which nothing could be said (each counts as 100%)\n\
+         of two accelerators more than 20% apart, the faster one is named in {} of {} pairs ({share:.1}%)\n\
+         {} constants",
+        summary.cases,
+        summary.scored,
+        summary.not_scored,
+        summary.skipped,
+        ranking.right,
+        ranking.pairs,
+        validation.constants
+    );
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in validation.cases.iter().filter_map(|case| case.skipped.as_deref()) {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    for (reason, n) in reasons {
+        let _ = writeln!(out, "not predicted, {n} cases: {reason}");
+    }
+    out
+}
+
+/// Groups and their errors.
+pub fn group_table(groups: &[GroupError]) -> String {
+    let rows: Vec<Vec<String>> = groups
+        .iter()
+        .map(|g| {
+            vec![
+                g.name.clone(),
+                g.n.to_string(),
+                format!("{:.1}%", g.median_abs_pct),
+                format!("{:.1}%", g.p90_abs_pct),
+                format!("{:+.1}%", g.bias_pct),
+            ]
+        })
+        .collect();
+    aligned(&["group", "n", "median error", "p90 error", "bias"], &rows, &[1, 2, 3, 4])
 }
 
 /// The error table, scored cases first.

@@ -5,8 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use plimsoll_fleet::{
     Accelerator, Architecture, Catalog, Condition, Engine, Fact, Instance, Interconnect,
-    MemoryRule, Model, NodePrice, Peak, PrintedTokens, Reserve, TokenPrice, Version, from_hf_value,
+    MemoryRule, Model, NodePrice, Peak, PrintedTokens, Reserve, StepBand, StepConstant, TokenPrice,
+    Version, from_hf_value, nearest,
 };
+use plimsoll_perf::Term;
 use plimsoll_units::{
     Bytes, BytesPerSecond, Fraction, OpsPerSecond, Tokens, UsdPerHour, UsdPerToken, Watts,
 };
@@ -28,6 +30,7 @@ pub fn builtin() -> &'static Arc<Catalog> {
             ("engines.toml", include_str!("../catalog/engines.toml")),
             ("models.toml", include_str!("../catalog/models.toml")),
             ("prices.toml", include_str!("../catalog/prices.toml")),
+            ("step_time.toml", include_str!("../catalog/step_time.toml")),
         ];
         for (name, text) in files {
             match parse_catalog(&Source::new(format!("catalogue/{name}"), text)) {
@@ -106,6 +109,10 @@ table! {
         price: PriceEntry, list("no prices");
         /// Hosted token prices.
         token_price: TokenPriceEntry, list("no token prices");
+        /// Constants of the step-time model.
+        constant: ConstantEntry, list("no constants");
+        /// How far the step-time model was off.
+        band: BandEntry, list("no bands");
     }
 }
 
@@ -118,6 +125,8 @@ impl CatalogFile {
             engines: self.engine.into_iter().map(EngineEntry::lower).collect(),
             node_prices: self.price.into_iter().map(PriceEntry::lower).collect(),
             token_prices: self.token_price.into_iter().map(TokenPriceEntry::lower).collect(),
+            step_constants: self.constant.into_iter().map(ConstantEntry::lower).collect(),
+            step_bands: self.band.into_iter().map(BandEntry::lower).collect(),
         }
     }
 }
@@ -676,6 +685,134 @@ impl TokenPriceEntry {
             batch_input: self.batch_input,
             batch_output: self.batch_output,
             fact: fact(self.source, self.as_of, self.note),
+        }
+    }
+}
+
+table! {
+    /// A constant of the step-time model; a key that is absent stands for all.
+    pub struct ConstantEntry = "constant" {
+        /// What it multiplies.
+        term: TermName, required;
+        /// The device family, such as `hopper`.
+        family: String, optional("all");
+        /// The engine.
+        engine: String, optional("all");
+        /// The number format, such as `fp8`.
+        dtype: String, optional("all");
+        /// Its value: a share of the datasheet's peak, or seconds.
+        value: Positive, required;
+        /// What it was before end-to-end measurements were looked at.
+        prior: Positive, optional("not known");
+        /// One standard deviation of it, in percent.
+        spread_pct: crate::values::Plain, optional("not known");
+        /// Kernel timings behind it.
+        kernels: Whole<0, 1_000_000_000>, default("0", "nobody timed a kernel for it");
+        /// End-to-end measurements behind it.
+        cases: Whole<0, 1_000_000_000>, default("0", "no measurement speaks of it");
+        /// How much of it they decided, 0 to 1.
+        informed: Fraction, optional("not known");
+        /// Where it was read.
+        source: String, required;
+        /// When.
+        as_of: Day, required;
+        /// What to know about it.
+        note: String, optional("nothing");
+    }
+}
+
+impl ConstantEntry {
+    fn lower(self) -> StepConstant {
+        StepConstant {
+            term: self.term.0.name().to_owned(),
+            family: self.family,
+            engine: self.engine,
+            dtype: self.dtype,
+            // No device is faster than its datasheet.
+            value: if self.term.0.is_efficiency() { self.value.0.min(1.0) } else { self.value.0 },
+            prior: self.prior.map(|p| p.0),
+            spread_pct: self.spread_pct.map(|s| s.get()),
+            kernels: self.kernels.get(),
+            cases: self.cases.get(),
+            informed: self.informed.map(|i| i.get()),
+            fact: fact(self.source, self.as_of, self.note),
+        }
+    }
+}
+
+/// The name of a term.
+#[derive(Clone, Copy, Debug)]
+pub struct TermName(Term);
+
+impl Value for TermName {
+    fn shape() -> Shape {
+        Shape::Text { noun: "gemm_bytes" }
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let text = String::read(node, reader)?;
+        let term = Term::named(&text);
+        if term.is_none() {
+            let close = nearest(&text, Term::ALL.map(Term::name));
+            let likely = close.first().map_or("gemm_bytes", String::as_str);
+            let diagnostic = reader
+                .error("unknown-term", node, format!("`{text}` is no term of the step-time model"))
+                .help(format!("write `{} = \"{likely}\"`", node.key));
+            reader.report(diagnostic);
+        }
+        term.map(Self)
+    }
+}
+
+/// A finite number above zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Positive(f64);
+
+impl Value for Positive {
+    fn shape() -> Shape {
+        crate::values::Plain::shape()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let value = crate::values::Plain::read(node, reader)?.get();
+        if value <= 0.0 {
+            let message = format!("`{}` must be above zero", node.key);
+            let diagnostic = reader.error("out-of-range", node, message);
+            let diagnostic = diagnostic.help(format!("write `{} = 0.8`", node.key));
+            reader.report(diagnostic);
+            return None;
+        }
+        Some(Self(value))
+    }
+}
+
+table! {
+    /// How far predicted gaps between tokens were off, over published measurements.
+    pub struct BandEntry = "band" {
+        /// `dense`, `moe` or `attention-dp`.
+        kind: String, required;
+        /// The device family.
+        family: String, optional("all");
+        /// The engine.
+        engine: String, optional("all");
+        /// Half of the predictions were closer than this.
+        median_abs_pct: crate::values::Plain, required;
+        /// Nine in ten were closer than this.
+        p90_abs_pct: crate::values::Plain, required;
+        /// How many there were.
+        cases: Whole<1, 1_000_000_000>, required;
+    }
+}
+
+impl BandEntry {
+    fn lower(self) -> StepBand {
+        StepBand {
+            kind: self.kind,
+            family: self.family,
+            engine: self.engine,
+            median_abs_pct: self.median_abs_pct.get(),
+            p90_abs_pct: self.p90_abs_pct.get(),
+            cases: self.cases.get(),
         }
     }
 }

@@ -31,6 +31,7 @@ mod performance;
 mod review;
 mod steady;
 mod validate;
+mod validate_performance;
 
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
@@ -50,4 +51,8 @@ pub use steady::{Steady, SteadyInput, steady};
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,
     validate_memory,
+};
+pub use validate_performance::{
+    GroupError, NumberOutcome, PerformanceOutcome, PerformanceSummary, PerformanceValidation,
+    Ranking, validate_performance,
 };

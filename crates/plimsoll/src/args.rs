@@ -70,7 +70,7 @@ pub enum Command {
     Fit(Box<FitArgs>),
     /// Hold our predictions against what real engines logged
     Validate {
-        /// Cases in the format `plimsoll-kv-cases/1`
+        /// Cases in the format `plimsoll-kv-cases/1` (memory) or `plimsoll.perf_cases.v1` (latency and throughput)
         file: PathBuf,
     },
     /// Show what is built in, each fact with its source and date

@@ -8,16 +8,19 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use jiff::civil::Date;
+use plimsoll_evidence::Cases;
 use plimsoll_fleet::Catalog;
 use plimsoll_report::{
-    Topic, catalog_json, catalog_text, explain_json, explain_text, review_json, review_text,
-    validation_json, validation_text,
+    Topic, catalog_json, catalog_text, explain_json, explain_text, performance_json,
+    performance_text, review_json, review_text, validation_json, validation_text,
 };
 use plimsoll_scenario::{
     Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, lower_demand, profiles,
 };
 use plimsoll_stats::Seed;
-use plimsoll_study::{Assumption, DemandInput, Provenance, Review, demand, validate_memory};
+use plimsoll_study::{
+    Assumption, DemandInput, Provenance, Review, demand, validate_memory, validate_performance,
+};
 use serde_json::{Value, json};
 
 use crate::args::{CatalogTopic, Cli, Command, Global};
@@ -279,15 +282,24 @@ fn validate(file: &Path, global: &Global) -> Result<String, Failure> {
         let message = format!("cannot be read: {error}");
         Failure::one(Diagnostic::about("unreadable-file", file.display().to_string(), message))
     })?;
-    let cases = plimsoll_evidence::memory_cases(&text).map_err(|error| {
+    let cases = plimsoll_evidence::cases(&text).map_err(|error| {
         Failure::one(Diagnostic::about(
             "bad-evidence",
             file.display().to_string(),
             error.to_string(),
         ))
     })?;
-    let result = validate_memory(&cases, &catalog_of(global)?);
-    Ok(either(global, || validation_json(&result), || validation_text(&result)))
+    let catalog = catalog_of(global)?;
+    Ok(match cases {
+        Cases::Memory(cases) => {
+            let result = validate_memory(&cases, &catalog);
+            either(global, || validation_json(&result), || validation_text(&result))
+        }
+        Cases::Performance(cases) => {
+            let result = validate_performance(&cases, &catalog);
+            either(global, || performance_json(&result), || performance_text(&result))
+        }
+    })
 }
 
 /// The built-in catalogue with the command line's on top.
