@@ -50,8 +50,7 @@ impl Item<'_> {
     fn kind(&self) -> &'static str {
         match () {
             () if self.case.is_tagged("attention_dp") => "attention-dp",
-            () if self.prepared.moe => "moe",
-            () => "dense",
+            () => self.prepared.pool.kind,
         }
     }
 }
@@ -242,8 +241,11 @@ fn toml(priors: &[Prior], items: &[Item<'_>], fitted: &Fitted) -> String {
     }
     let mut bands: BTreeMap<(&str, &str, &str), Vec<f64>> = BTreeMap::new();
     for item in items.iter().filter(|i| i.target.metric == Metric::Tpot) {
-        let (kind, family, engine) =
-            (item.kind(), item.prepared.family.unwrap_or(""), item.prepared.engine.as_str());
+        let (kind, family, engine) = (
+            item.kind(),
+            item.prepared.pool.family.unwrap_or(""),
+            item.prepared.pool.engine.as_str(),
+        );
         let error = 100.0 * item.error(&fitted.values).abs();
         for key in [(kind, family, engine), (kind, family, ""), (kind, "", "")] {
             bands.entry(key).or_default().push(error);

@@ -7,6 +7,7 @@
 //! assert_eq!(text, "class  rate\nchat   40/s\n");
 //! ```
 
+mod calibration;
 mod catalog;
 mod explain;
 mod fit;
@@ -14,6 +15,7 @@ mod review;
 mod text;
 mod validation;
 
+pub use calibration::{CalibrationDocument, calibrate_json, calibrate_text, calibration_json};
 pub use catalog::{catalog_json, catalog_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};

@@ -24,15 +24,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calibrate;
 mod demand;
 mod fit;
 mod measured;
 mod performance;
+mod pool;
+mod replay;
 mod review;
 mod steady;
 mod validate;
 mod validate_performance;
 
+pub use calibrate::{
+    CalibrateError, CalibrateInput, Calibration, Coefficient, CoefficientInterval, PointReport,
+    Region, calibrate,
+};
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
 };
@@ -46,6 +53,8 @@ pub use measured::{
 pub use performance::{
     Metric, PerformanceCase, PerformanceInputs, PerformanceObserved, Prepared, Target, prepare,
 };
+pub use pool::{Band, PoolSteps, pool_steps};
+pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
 pub use steady::{Steady, SteadyInput, steady};
 pub use validate::{

@@ -2,15 +2,14 @@
 
 use plimsoll_fleet::{Architecture, Catalog, Engine, Version};
 use plimsoll_memory::{Format, Placement};
-use plimsoll_perf::{
-    Constant, Datasheet, Key, Layout, Selection, Term, Work, dtype, family, select, step,
-};
+use plimsoll_perf::{Constant, Term, step};
 use plimsoll_units::{Bytes, Tokens};
 
 use serde::Serialize;
 
 use crate::fit::{FitInput, fit};
 use crate::measured::{Latency, Load};
+use crate::pool::{PoolSteps, pool_steps};
 use crate::steady::{Steady, SteadyInput, steady};
 
 /// A published measurement.
@@ -145,20 +144,10 @@ impl PerformanceCase {
 /// A case ready to be predicted with any values of the constants.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The work of its steps.
-    pub work: Work,
-    /// Its device.
-    pub sheet: Datasheet,
-    /// Its constants.
-    pub selection: Selection,
+    /// Its step times.
+    pub pool: PoolSteps,
     /// Its load and limits.
     pub steady: SteadyInput,
-    /// Whether it has routed experts.
-    pub moe: bool,
-    /// The device family, where constants know it.
-    pub family: Option<&'static str>,
-    /// The engine.
-    pub engine: String,
     /// Replicas behind the load.
     pub replicas: f64,
     /// Whether requests came through a server: one, or zero for a batch handed to the engine.
@@ -168,19 +157,23 @@ pub struct Prepared {
 impl Prepared {
     /// The rows of constants that its time depends on: not those of kernels that its model does not have.
     pub fn rows(&self) -> Vec<usize> {
+        let work = &self.pool.work;
         let used = Term::ALL.into_iter().filter(|term| match term {
-            Term::ExpertFlops | Term::ExpertBytes | Term::ExpertLayerSeconds => self.moe,
-            Term::RecurrentLayerSeconds => self.work.recurrent_layers > 0.0,
-            Term::ReduceSeconds | Term::ReduceBytes => self.work.reductions > 0.0,
-            Term::GemmFlops | Term::GemmBytes => self.work.quantised.bytes > 0.0,
+            Term::ExpertFlops | Term::ExpertBytes | Term::ExpertLayerSeconds => {
+                work.experts.is_some()
+            }
+            Term::RecurrentLayerSeconds => work.recurrent_layers > 0.0,
+            Term::ReduceSeconds | Term::ReduceBytes => work.reductions > 0.0,
+            Term::GemmFlops | Term::GemmBytes => work.quantised.bytes > 0.0,
             Term::AttentionFlops | Term::AttentionRamp | Term::KvBytes => {
-                !self.work.attention.is_empty()
+                !work.attention.is_empty()
             }
             Term::PathSeconds => self.path > 0.0,
             _ => true,
         });
-        let mut rows: Vec<usize> = used.map(|term| self.selection.terms[term as usize]).collect();
-        rows.extend(self.selection.plain);
+        let mut rows: Vec<usize> =
+            used.map(|term| self.pool.selection.terms[term as usize]).collect();
+        rows.extend(self.pool.selection.plain);
         rows.sort_unstable();
         rows.dedup();
         rows
@@ -199,13 +192,13 @@ impl Prepared {
 
     /// The steady state with these values of the constants.
     pub fn predict(&self, values: &[f64]) -> Steady {
-        let rates = self.selection.rates(values, self.sheet);
+        let rates = self.pool.rates(values);
         let input = SteadyInput {
             path: rates.get(Term::PathSeconds) * self.path,
             wave: rates.get(Term::WaveShare),
             ..self.steady
         };
-        steady(&input, &|batch| step(&self.work, &rates, batch).total())
+        steady(&input, &|batch| step(&self.pool.work, &rates, batch).total())
     }
 }
 
@@ -239,28 +232,10 @@ pub fn prepare(
     let replicas = (inputs.devices / (inside.max(tensor * copies)).max(1)).max(1);
     let placement =
         Placement { tensor, pipeline: inputs.pipeline, expert: inputs.expert, context: 1 };
-    let graphs = Engine::default_for(&engine.graph_max_seqs, accelerator, tensor as u32);
-    let layout = Layout {
-        placement,
-        format,
-        kv_element_bytes,
-        attention_replicas: copies,
-        lora_rank: None,
-        graph_tokens: Some(graphs.unwrap_or(512)),
-    };
-    let work = Work::of(model, &layout).map_err(|e| e.to_string())?;
-    let sheet = Datasheet::of(accelerator, format).ok_or("the device has no known 16-bit peak")?;
-    let key = Key {
-        family: family(accelerator),
-        engine: &engine.name,
-        dtype: dtype(format),
-        kv_dtype: if kv_element_bytes == 1 { "fp8" } else { "bf16" },
-    };
-    let selection = select(constants, &key).map_err(|e| e.to_string())?;
     let prompt = inputs.prompt.unwrap_or(1.0);
     let output = inputs.output.ok_or("the output length is not published")?;
     let longest = Tokens::new((2.0 * (prompt + output)).ceil() as u64);
-    let budget = fit(&FitInput {
+    let asked = FitInput {
         name: inputs.model.clone(),
         model,
         accelerator,
@@ -283,8 +258,9 @@ pub fn prepare(
         speculation: None,
         prefix_caching: None,
         contexts: Vec::new(),
-    })
-    .map_err(|e| e.to_string())?;
+    };
+    let budget = fit(&asked).map_err(|e| e.to_string())?;
+    let pool = pool_steps(&asked, &budget, copies, constants)?;
     let load = match inputs.load {
         Load::Concurrency(clients) => Load::Concurrency(clients / replicas as f64),
         Load::Rate(rate) => Load::Rate(rate / replicas as f64),
@@ -311,17 +287,9 @@ pub fn prepare(
         path: 0.0,
         wave: 0.0,
     };
-    Ok(Prepared {
-        moe: work.experts.is_some(),
-        family: family(accelerator),
-        engine: engine.name.clone(),
-        work,
-        sheet,
-        selection,
-        steady,
-        replicas: replicas as f64,
-        path: f64::from(u8::from(!matches!(inputs.load, Load::StaticBatch(_)))),
-    })
+    // A batch handed to the engine takes no way in.
+    let path = f64::from(u8::from(!matches!(inputs.load, Load::StaticBatch(_))));
+    Ok(Prepared { pool, steady, replicas: replicas as f64, path })
 }
 
 /// The row of the engine and version; forks are taken as the engine they name.

@@ -42,6 +42,20 @@ pub struct GroupError {
     pub bias_pct: f64,
 }
 
+impl GroupError {
+    /// Of these errors, in percent; none where there are none.
+    pub(crate) fn of(name: String, errors: &[f64]) -> Option<Self> {
+        let absolute: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+        Some(Self {
+            name,
+            n: errors.len(),
+            median_abs_pct: quantile(&absolute, 0.5)?,
+            p90_abs_pct: quantile(&absolute, 0.9)?,
+            bias_pct: quantile(errors, 0.5)?,
+        })
+    }
+}
+
 /// Pairs of accelerators that were measured alike and are more than 20% apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ranking {
@@ -190,16 +204,7 @@ fn groups(cases: &[PerformanceCase], outcomes: &[PerformanceOutcome]) -> Vec<Gro
             }
         }
     }
-    let group = |((_, name), errors): ((usize, String), Vec<f64>)| {
-        let absolute: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
-        Some(GroupError {
-            name,
-            n: errors.len(),
-            median_abs_pct: quantile(&absolute, 0.5)?,
-            p90_abs_pct: quantile(&absolute, 0.9)?,
-            bias_pct: quantile(&errors, 0.5)?,
-        })
-    };
+    let group = |((_, name), errors): ((usize, String), Vec<f64>)| GroupError::of(name, &errors);
     by_name.into_iter().filter_map(group).collect()
 }
 

@@ -68,6 +68,8 @@ pub enum Command {
     },
     /// The memory budget: what fits, for the pools of a scenario or for a model and a device
     Fit(Box<FitArgs>),
+    /// Fit a pool's step times to benchmark results or step logs, with the built-in model as prior
+    Calibrate(Box<CalibrateArgs>),
     /// Hold our predictions against what real engines logged
     Validate {
         /// Cases in the format `plimsoll-kv-cases/1` (memory) or `plimsoll.perf_cases.v1` (latency and throughput)
@@ -103,6 +105,19 @@ pub struct FitArgs {
     /// A scenario: every pool of it, with the contexts of its classes
     #[arg(conflicts_with_all = ["model", "hf_config", "accelerator"], required_unless_present = "accelerator")]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+    /// An engine's log: what it printed at start, beside what we say
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "file"])]
+    pub(crate) engine_log: Option<PathBuf>,
+    /// The same over group sizes or devices
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) compare: Option<Compare>,
+}
+
+/// A model on a device: what is absent is the engine's default.
+#[derive(Args, Clone, Debug)]
+pub struct PoolArgs {
     /// The model, by name or Hugging Face id
     #[arg(long, value_name = "NAME", conflicts_with = "hf_config")]
     pub(crate) model: Option<String>,
@@ -160,12 +175,22 @@ pub struct FitArgs {
     /// Tokens guessed a step by the model's extra prediction layers, which are loaded for it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     pub(crate) speculative_tokens: Option<u64>,
-    /// An engine's log: what it printed at start, beside what we say
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "file"])]
-    pub(crate) engine_log: Option<PathBuf>,
-    /// The same over group sizes or devices
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) compare: Option<Compare>,
+}
+
+/// What `calibrate` is asked for.
+#[derive(Args, Debug)]
+pub struct CalibrateArgs {
+    /// Results of benchmarks, or step logs; `.gz` is fine
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only the runs of step logs whose names match one of these, such as `closed-*,prefill-*`
+    #[arg(long, value_name = "GLOB,GLOB", value_delimiter = ',')]
+    pub(crate) runs: Vec<String>,
+    /// Where to write the calibration, for a pool's `calibration` key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) into: PathBuf,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
 }
 
 /// How weights are stored.

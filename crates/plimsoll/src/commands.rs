@@ -1,7 +1,9 @@
 //! One function a command: read, call a study, say it.
 
+mod calibrate;
 mod fit;
 mod init;
+mod pool;
 
 use std::io::Write;
 use std::path::Path;
@@ -77,6 +79,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         }
         Command::Init { directory, force } => init::init(directory, *force, global, err),
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
+        Command::Calibrate(args) => calibrate::answer(args, global),
         Command::Validate { file } => validate(file, global),
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
@@ -129,14 +132,17 @@ pub(crate) fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> 
 /// `--as-of`, else the scenario's, else the clock's.
 pub(crate) fn today(global: &Global, loaded: &Loaded) -> Date {
     let written = loaded.scenario.study.as_of.map(|day| day.date());
-    global.as_of.or(written).unwrap_or_else(|| {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the edge is where the clock is read, once, for want of --as-of"
-        )]
-        let now = jiff::Zoned::now();
-        now.date()
-    })
+    global.as_of.or(written).unwrap_or_else(clock)
+}
+
+/// Today by the clock.
+pub(crate) fn clock() -> Date {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge is where the clock is read, once, for want of --as-of"
+    )]
+    let now = jiff::Zoned::now();
+    now.date()
 }
 
 fn threads(global: &Global) -> usize {
@@ -278,10 +284,7 @@ fn catalog(
 }
 
 fn validate(file: &Path, global: &Global) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        let message = format!("cannot be read: {error}");
-        Failure::one(Diagnostic::about("unreadable-file", file.display().to_string(), message))
-    })?;
+    let text = files::read_text(file)?;
     let cases = plimsoll_evidence::cases(&text).map_err(|error| {
         Failure::one(Diagnostic::about(
             "bad-evidence",

@@ -41,6 +41,11 @@ impl Failure {
         Self::input(vec![diagnostic])
     }
 
+    /// What is wrong, to be said with more of it.
+    pub(crate) fn diagnostics(self) -> Vec<Diagnostic> {
+        self.diagnostics
+    }
+
     /// The command line is wrong.
     pub(crate) fn usage(error: &clap::Error) -> Self {
         let text = error.render().to_string();

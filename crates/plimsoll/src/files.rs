@@ -1,12 +1,29 @@
 //! Files that are there whole or not at all.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use plimsoll_scenario::Diagnostic;
 
 use crate::failure::Failure;
+
+/// Reads a text, compressed with gzip or not: its first two bytes say so, not its name.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    let fail = |error: std::io::Error| {
+        let message = format!("cannot be read: {error}");
+        Failure::one(Diagnostic::about("unreadable-file", path.display().to_string(), message))
+    };
+    let bytes = fs::read(path).map_err(fail)?;
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return String::from_utf8(bytes).map_err(|e| fail(std::io::Error::other(e.utf8_error())));
+    }
+    let mut text = String::new();
+    // A gigabyte of text is no benchmark result, but may be a bomb.
+    let mut unpacked = flate2::read::MultiGzDecoder::new(bytes.as_slice()).take(1 << 30);
+    unpacked.read_to_string(&mut text).map_err(fail)?;
+    Ok(text)
+}
 
 /// Writes beside the target and renames, so that an interrupt leaves no half of it.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {

@@ -3,20 +3,15 @@
 use std::path::Path;
 
 use plimsoll_evidence::engine_log;
-use plimsoll_fleet::{Accelerator, Architecture, Catalog, Engine};
-use plimsoll_memory::{Format, MemoryError, Placement};
+use plimsoll_fleet::{Accelerator, Catalog};
 use plimsoll_report::{compare_text, fit_json, fit_text};
-use plimsoll_scenario::{
-    Diagnostic, Loaded, fp8_of, lower_demand, model_from_hf_file, no_format, pool_fit, serves,
-};
+use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, pool_fit, serves};
 use plimsoll_stats::Seed;
-use plimsoll_study::{
-    Fit, FitError, FitInput, ObservedLine, Provenance, class_context, fit, published_format,
-};
-use plimsoll_units::{Bytes, Fraction, Tokens};
+use plimsoll_study::{Fit, ObservedLine, Provenance, class_context, fit};
 
+use super::pool::{help, no_budget, own_model, pool_input};
 use super::{catalog_of, either, scenario, today};
-use crate::args::{Compare, FitArgs, Global, KvFormat, WeightFormat};
+use crate::args::{Compare, FitArgs, Global};
 use crate::failure::Failure;
 use crate::heading;
 
@@ -116,137 +111,9 @@ fn one(
     device: Option<&Accelerator>,
     tensor: Option<u64>,
 ) -> Result<Fit, Failure> {
-    let usage = |message: String, help: String| {
-        Failure::one(Diagnostic::about("usage", "command line", message).help(help))
-    };
-    let unknown = |e: plimsoll_fleet::Unknown| usage(e.to_string(), e.help());
-    let own =
-        args.hf_config.as_deref().map(model_from_hf_file).transpose().map_err(Failure::one)?;
-    let (name, model) = match (&own, &args.model) {
-        (Some(model), _) => (model.name.clone(), &model.architecture),
-        (None, Some(name)) => {
-            let model = catalog.model(name).map_err(unknown)?;
-            (model.name.clone(), &model.architecture)
-        }
-        (None, None) => {
-            return Err(usage(
-                "no model is named".to_owned(),
-                "add `--model NAME` or `--hf-config FILE`".to_owned(),
-            ));
-        }
-    };
-    let accelerator = match (device, &args.accelerator) {
-        (Some(device), _) => device,
-        (None, Some(name)) => catalog.accelerator(name).map_err(unknown)?,
-        (None, None) => {
-            return Err(usage(
-                "no device is named".to_owned(),
-                "add `--accelerator NAME`".to_owned(),
-            ));
-        }
-    };
-    let engine: &Engine = catalog.engine(&args.engine).map_err(unknown)?;
-    if let (Some(asked), Some(most)) = (args.max_model_len, model.context_max)
-        && asked > most
-    {
-        let message =
-            format!("a context of {asked} tokens is longer than the {most} the model was made for");
-        return Err(usage(message, format!("write `--max-model-len {}`", most.get())));
-    }
-    let zero = [
-        ("--max-model-len", args.max_model_len == Some(Tokens::ZERO)),
-        ("--max-num-batched-tokens", args.max_num_batched_tokens == Some(Tokens::ZERO)),
-        ("--block-size", args.block_size == Some(Tokens::ZERO)),
-        ("--memory-utilization", args.memory_utilization == Some(Fraction::ZERO)),
-        ("--device-memory", args.device_memory == Some(Bytes::ZERO)),
-    ];
-    if let Some((option, _)) = zero.iter().find(|(_, zero)| *zero) {
-        return Err(usage(
-            format!("`{option} 0` leaves nothing to serve with"),
-            "leave it out for the default".to_owned(),
-        ));
-    }
-    let format = match args.weights {
-        Some(WeightFormat::Bf16 | WeightFormat::Fp16) => Format::Bf16,
-        Some(WeightFormat::Fp8) => fp8_of(model),
-        Some(WeightFormat::Fp8Tensor) => Format::Fp8Tensor,
-        Some(WeightFormat::Fp8Block) => Format::Fp8Block,
-        Some(WeightFormat::Int8) => Format::Int8,
-        Some(WeightFormat::Int4) => Format::Int4,
-        Some(WeightFormat::Nf4) => Format::Nf4,
-        Some(WeightFormat::Mxfp4) => Format::Mxfp4,
-        Some(WeightFormat::Nvfp4) => Format::Nvfp4,
-        None => published_format(model).ok_or_else(|| {
-            let (message, help) = no_format();
-            usage(message, help)
-        })?,
-    };
-    let tensor = tensor.unwrap_or(args.tensor_parallel);
-    let input = FitInput {
-        name,
-        model,
-        accelerator,
-        engine,
-        placement: Placement {
-            tensor,
-            pipeline: args.pipeline_parallel,
-            expert: args.expert_parallel,
-            context: args.context_parallel,
-        },
-        format,
-        kv_element_bytes: match args.kv_dtype {
-            KvFormat::Fp8 | KvFormat::Int8 => 1,
-            KvFormat::Auto | KvFormat::Bf16 | KvFormat::Fp16 => 2,
-        },
-        device: args.device_memory.filter(|_| device.is_none()),
-        fraction: args.memory_utilization,
-        max_model_len: args.max_model_len,
-        max_num_seqs: args.max_num_seqs,
-        max_num_batched_tokens: args.max_num_batched_tokens,
-        block_tokens: args.block_size,
-        eager: args.enforce_eager,
-        lora: args.lora,
-        margin: Bytes::ZERO,
-        speculation: args.speculative_tokens,
-        prefix_caching: None,
-        contexts: Vec::new(),
-    };
-    fit(&input).map_err(|e| usage(e.to_string(), help(&e, model)))
-}
-
-/// What to write instead.
-fn help(error: &FitError, model: &Architecture) -> String {
-    match error {
-        FitError::Memory(MemoryError::Heads { heads, tensor }) => {
-            let near = (1..=*tensor).rev().find(|n| heads.is_multiple_of(*n)).unwrap_or(1);
-            format!("use a tensor-parallel group of {near}")
-        }
-        FitError::Memory(MemoryError::Stages { layers, .. }) => {
-            format!("use at most {layers} pipeline stages")
-        }
-        FitError::Memory(MemoryError::Experts { experts, expert }) => {
-            let near = (1..=*expert).rev().find(|n| experts.is_multiple_of(*n)).unwrap_or(1);
-            format!("share the experts among {near} devices")
-        }
-        FitError::Memory(MemoryError::KvHeads { heads, tensor }) => {
-            let near =
-                (1..=*tensor).rev().find(|n| heads.is_multiple_of(*n) || n.is_multiple_of(*heads));
-            format!("use a tensor-parallel group of {}", near.unwrap_or(1))
-        }
-        FitError::Memory(MemoryError::Context { tensor, .. }) => {
-            format!("share a context among a divisor of {tensor} devices")
-        }
-        FitError::Memory(MemoryError::ExpertGroup { tensor, .. }) => {
-            format!("share experts among {tensor} devices, or a multiple")
-        }
-        FitError::Memory(MemoryError::NoExperts { .. }) => {
-            "leave expert parallelism at 1".to_owned()
-        }
-        FitError::Memory(_) => format!("look at the shape of `{}`", model.family),
-        FitError::NoDefault { field, .. } => format!("give `{field}` yourself"),
-        FitError::NoContext => "give `max_model_len`".to_owned(),
-        FitError::Format { .. } => "use `int4`, or another engine".to_owned(),
-    }
+    let own = own_model(&args.pool)?;
+    let input = pool_input(&args.pool, catalog, own.as_ref(), device, tensor)?;
+    fit(&input).map_err(|e| no_budget(&e, input.model))
 }
 
 fn compared(args: &FitArgs, compare: Compare, global: &Global) -> Result<String, Failure> {
@@ -254,7 +121,7 @@ fn compared(args: &FitArgs, compare: Compare, global: &Global) -> Result<String,
     let mut rows: Vec<(String, Fit)> = Vec::new();
     match compare {
         Compare::Tp => {
-            let name = args.accelerator.clone().unwrap_or_default();
+            let name = args.pool.accelerator.clone().unwrap_or_default();
             let devices =
                 catalog.accelerator(&name).ok().and_then(|a| a.interconnect.devices).unwrap_or(1);
             let sizes = std::iter::successors(Some(1u64), |n| Some(n * 2))

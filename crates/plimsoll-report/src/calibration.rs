@@ -1,0 +1,184 @@
+//! A calibration: the document for people, for scripts, and the file a pool names.
+
+use std::fmt::Write as _;
+
+use plimsoll_study::{Calibration, Provenance};
+use serde_json::{Value, json};
+
+use crate::Heading;
+use crate::text::aligned;
+use crate::validation::group_table;
+
+/// A calibration and what it is of.
+#[derive(Clone, Debug)]
+pub struct CalibrationDocument<'a> {
+    /// Of the program.
+    pub version: &'a str,
+    /// The day.
+    pub as_of: String,
+    /// Where it was written.
+    pub into: String,
+    /// The model.
+    pub model: String,
+    /// The accelerator.
+    pub accelerator: String,
+    /// The engine with its version.
+    pub engine: String,
+    /// How weights are stored.
+    pub weights: &'a str,
+    /// Bytes of a cached number.
+    pub kv_element_bytes: u64,
+    /// Devices that share each layer.
+    pub tensor_parallel: u64,
+    /// Groups of devices that share the layers.
+    pub pipeline_parallel: u64,
+    /// Devices that share the experts whole.
+    pub expert_parallel: u64,
+    /// What was fitted.
+    pub calibration: &'a Calibration,
+}
+
+impl CalibrationDocument<'_> {
+    fn setup(&self) -> Value {
+        json!({
+            "model": self.model,
+            "accelerator": self.accelerator,
+            "engine": self.engine,
+            "weights": self.weights,
+            "kv_element_bytes": self.kv_element_bytes,
+            "tensor_parallel": self.tensor_parallel,
+            "pipeline_parallel": self.pipeline_parallel,
+            "expert_parallel": self.expert_parallel,
+        })
+    }
+
+    fn document(&self, schema: &str) -> Value {
+        let mut document = json!({
+            "schema": schema,
+            "plimsoll": self.version,
+            "as_of": self.as_of,
+            "setup": self.setup(),
+        });
+        if let (Value::Object(document), Ok(Value::Object(body))) =
+            (&mut document, serde_json::to_value(self.calibration))
+        {
+            document.extend(body);
+        }
+        document
+    }
+}
+
+/// What `calibrate --json` prints.
+pub fn calibrate_json(document: &CalibrationDocument<'_>) -> Value {
+    let mut value = document.document("plimsoll/calibrate/v1");
+    value["into"] = json!(document.into);
+    value
+}
+
+/// The file that a pool's `calibration` names.
+pub fn calibration_json(document: &CalibrationDocument<'_>) -> Value {
+    document.document("plimsoll/calibration/v1")
+}
+
+/// The calibration for a terminal.
+pub fn calibrate_text(document: &CalibrationDocument<'_>, heading: Heading) -> String {
+    let c = document.calibration;
+    let mut out = format!(
+        "{}\n\n",
+        heading.apply(&format!(
+            "Step times of {} on {} x {}, {}, {} weights",
+            document.model,
+            document.tensor_parallel * document.pipeline_parallel,
+            document.accelerator,
+            document.engine,
+            document.weights
+        ))
+    );
+    let rows: Vec<Vec<String>> = c
+        .coefficients
+        .iter()
+        .map(|k| {
+            let known = k.provenance == Provenance::Calibrated;
+            vec![
+                k.name.to_owned(),
+                amount(k.value, k.unit),
+                format!(
+                    "{} to {}",
+                    amount(k.interval.low, k.unit),
+                    amount(k.interval.high, k.unit)
+                ),
+                amount(k.prior, k.unit),
+                if known { "calibrated" } else { "built in" }.to_owned(),
+            ]
+        })
+        .collect();
+    let level = c.coefficients.first().map_or(90.0, |k| k.interval.level * 100.0);
+    out += &aligned(
+        &["constant", "value", &format!("{level:.0}% interval"), "built in", "from"],
+        &rows,
+        &[1, 2, 3],
+    );
+    if !c.left_out.is_empty() {
+        let _ = writeln!(out, "\n{}", heading.apply("Predicted by a fit that had not seen them"));
+        out += &group_table(&c.left_out);
+    } else {
+        let _ = writeln!(
+            out,
+            "\none run or point only: nothing is left to test the fit on, so its error is not known"
+        );
+        out += &group_table(&c.fitted);
+    }
+    let rows: Vec<Vec<String>> = c
+        .points
+        .iter()
+        .map(|p| {
+            let percent = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.1}%"));
+            vec![
+                p.name.clone(),
+                p.used.to_string(),
+                percent(p.fitted_error_pct),
+                percent(p.left_out_error_pct),
+                if p.used == 0 { "rejected".to_owned() } else { p.informs.join(", ") },
+            ]
+        })
+        .collect();
+    let _ = writeln!(out, "\n{}", heading.apply("What each run or point informs"));
+    out += &aligned(&["run or point", "used", "error", "left out", "informs"], &rows, &[1, 2, 3]);
+    let range = |r: Option<[f64; 2]>| {
+        r.map_or_else(|| "not seen".to_owned(), |[low, high]| format!("{low:.0} to {high:.0}"))
+    };
+    let r = &c.region;
+    let _ = writeln!(
+        out,
+        "\nIt may be used for steps of {} decoding sequences, {} tokens of context together, {} prompt tokens, and prompts of {} tokens; beyond, it extrapolates.",
+        range(r.decodes),
+        range(r.context_tokens),
+        range(r.prefill_tokens),
+        range(r.prompt_tokens)
+    );
+    for flag in &c.flags {
+        let word = if flag.rejects { "rejected" } else { "note" };
+        let _ = writeln!(
+            out,
+            "{word}: {} row {}, `{}`: {} [{}]",
+            flag.origin.file, flag.origin.row, flag.field, flag.message, flag.code
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\nwritten to {}; name it in a pool: calibration = {:?}",
+        document.into, document.into
+    );
+    out
+}
+
+/// A constant with the digits it has earned.
+pub(crate) fn amount(value: f64, unit: &str) -> String {
+    match unit {
+        "s" if value < 1e-6 => format!("{:.3} ns", value * 1e9),
+        "s" if value < 1e-3 => format!("{:.1} us", value * 1e6),
+        "s" => format!("{:.2} ms", value * 1e3),
+        "tokens" => format!("{value:.0} tokens"),
+        _ => format!("{value:.3}"),
+    }
+}

@@ -1,0 +1,117 @@
+//! The step times of a pool: its work, its constants, and what they rest on.
+
+use plimsoll_fleet::{Catalog, Engine, StepBand};
+use plimsoll_perf::{
+    Constant, Datasheet, Key, Layout, Rates, Selection, Work, band, dtype, family, select,
+};
+use serde::Serialize;
+
+use crate::fit::{Fit, FitInput};
+use crate::review::Provenance;
+
+/// A pool's step times, before and after constants are chosen.
+#[derive(Clone, Debug)]
+pub struct PoolSteps {
+    /// What its steps make a device do.
+    pub work: Work,
+    /// Its device.
+    pub sheet: Datasheet,
+    /// Its rows of constants.
+    pub selection: Selection,
+    /// `dense`, `moe` or `attention-dp`.
+    pub kind: &'static str,
+    /// The device family, where constants know it.
+    pub family: Option<&'static str>,
+    /// The engine.
+    pub engine: String,
+}
+
+/// How sure a predicted step time is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Band {
+    /// Half of the predictions of this kind were closer than this.
+    pub median_abs_pct: f64,
+    /// Nine in ten were closer than this.
+    pub p90_abs_pct: f64,
+    /// Measurements it was held against; none where nothing of the kind was measured.
+    pub n: u64,
+    /// What those measurements are of.
+    pub measured_on: String,
+    /// A fit to the user's own measurements, or the built-in one.
+    pub provenance: Provenance,
+}
+
+/// The step times of a pool whose memory budget is known.
+pub fn pool_steps(
+    input: &FitInput<'_>,
+    budget: &Fit,
+    attention_replicas: u64,
+    constants: &[Constant],
+) -> Result<PoolSteps, String> {
+    let FitInput { accelerator, engine, placement, format, kv_element_bytes, .. } = *input;
+    let group = u32::try_from(placement.tensor).unwrap_or(u32::MAX);
+    // vLLM captures graphs for twice its largest batch, 512 at most.
+    let captured = Engine::default_for(&engine.graph_max_seqs, accelerator, group)
+        .unwrap_or_else(|| budget.max_num_seqs.saturating_mul(2).min(512));
+    let layout = Layout {
+        placement,
+        format,
+        kv_element_bytes,
+        attention_replicas,
+        lora_rank: input.lora.map(|(_, rank)| rank),
+        graph_tokens: (!input.eager).then_some(captured),
+    };
+    let work = Work::of(input.model, &layout).map_err(|e| e.to_string())?;
+    let sheet = Datasheet::of(accelerator, format)
+        .ok_or_else(|| format!("the catalogue knows no arithmetic peak of {}", accelerator.name))?;
+    let key = Key {
+        family: family(accelerator),
+        engine: &engine.name,
+        dtype: dtype(format),
+        kv_dtype: if kv_element_bytes == 1 { "fp8" } else { "bf16" },
+    };
+    let selection = select(constants, &key).map_err(|e| e.to_string())?;
+    let kind = match () {
+        () if attention_replicas > 1 => "attention-dp",
+        () if work.experts.is_some() => "moe",
+        () => "dense",
+    };
+    let (family, engine) = (family(accelerator), engine.name.clone());
+    Ok(PoolSteps { work, sheet, selection, kind, family, engine })
+}
+
+impl PoolSteps {
+    /// Its constants, with these values of all rows.
+    pub fn rates(&self, values: &[f64]) -> Rates {
+        self.selection.rates(values, self.sheet)
+    }
+
+    /// How sure its built-in step times are.
+    pub fn band(&self, catalog: &Catalog) -> Band {
+        let found: Option<&StepBand> =
+            band(&catalog.step_bands, self.kind, self.family, &self.engine);
+        let known = self.family.is_some();
+        match found {
+            Some(band) if known && band.family.is_some() => Band {
+                median_abs_pct: band.median_abs_pct,
+                p90_abs_pct: band.p90_abs_pct,
+                n: band.cases,
+                measured_on: format!(
+                    "{} models on {}{}",
+                    self.kind,
+                    band.family.as_deref().unwrap_or("any device"),
+                    band.engine.as_ref().map_or(String::new(), |e| format!(" with {e}"))
+                ),
+                provenance: Provenance::Modeled,
+            },
+            // Nobody measured this family: a roofline from the datasheet, which may be off by half either way.
+            _ => Band {
+                median_abs_pct: 40.0,
+                p90_abs_pct: 100.0,
+                n: 0,
+                measured_on: "nothing of the kind: a roofline from the datasheet".to_owned(),
+                provenance: Provenance::Modeled,
+            },
+        }
+    }
+}

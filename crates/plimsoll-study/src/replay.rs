@@ -1,0 +1,158 @@
+//! What the steps of a logged run carried.
+//!
+//! A step log says when tokens appeared, not how many prompt tokens each step read. The engine's own rules say that: the plain engine is driven
+//! with the log's admissions and the log's times, and what it gives is compared with what the log saw, step by step.
+
+use plimsoll_perf::StepLoad;
+use plimsoll_sim::{Ask, Limits, PlainEngine};
+
+use crate::measured::EngineRun;
+
+/// A stretch of steps between two instants at which the log and the replay agree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stretch {
+    /// Which step of the log it begins with.
+    pub index: usize,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What its steps carried.
+    pub loads: Vec<StepLoad>,
+    /// Whether it is one step of decodes alone, with another of the same before it.
+    pub decode_only: bool,
+    /// Whether the engine was idle before it: its time holds the way of a request into the engine.
+    pub from_idle: bool,
+}
+
+/// A run taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// Its stretches, in order.
+    pub stretches: Vec<Stretch>,
+    /// Steps that the log holds.
+    pub steps: usize,
+    /// Steps in which replay and log gave different numbers of tokens; they are in no stretch.
+    pub lost: usize,
+}
+
+/// Takes a run apart.
+pub fn replay(run: &EngineRun) -> Replay {
+    let setup = &run.setup;
+    let limits = Limits {
+        max_num_seqs: usize::try_from(setup.max_num_seqs).unwrap_or(usize::MAX),
+        max_num_batched_tokens: setup.max_num_batched_tokens,
+        blocks: setup.kv_tokens / setup.block_size.max(1),
+        block_tokens: setup.block_size.max(1),
+    };
+    let mut order: Vec<usize> = (0..run.requests.len()).collect();
+    order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
+    let mut engine = PlainEngine::new(limits);
+    let mut replay = Replay { stretches: Vec::new(), steps: 0, lost: 0 };
+    // Requests handed to the engine, and those it has answered.
+    let (mut admitted, mut done) = (0usize, 0usize);
+    let mut open: Option<Stretch> = None;
+    let (mut last, mut idle, mut before_decode) = (0.0, true, false);
+    for (index, seen) in run.steps.iter().enumerate() {
+        if seen.running == 0 && seen.generated == 0 {
+            // Nothing ran: a message of an arrival, not a step. The clock starts here.
+            (last, idle, before_decode) = (seen.at, true, false);
+            open = None;
+            continue;
+        }
+        replay.steps += 1;
+        // The next step is scheduled while this one runs, so the last output's count of running sequences is this step's.
+        let known = match index.checked_sub(1).map(|i| run.steps[i]) {
+            Some(previous) if !idle => done + previous.running as usize,
+            _ => done + 1,
+        };
+        let admit = |engine: &mut PlainEngine, admitted: &mut usize| {
+            let Some(&next) = order.get(*admitted) else { return false };
+            let r = &run.requests[next];
+            let ask = Ask { id: next, prompt: r.prompt, output: r.output.max(1), cached: r.cached };
+            *admitted += 1;
+            engine.arrive(ask).is_ok()
+        };
+        while admitted < known && admit(&mut engine, &mut admitted) {}
+        // After idleness nobody says how many were let in: as many as the prompts that were finished.
+        let mut trial = engine.clone();
+        let mut step = trial.schedule();
+        let mut given = step.as_ref().map(|s| trial.finish(s)).unwrap_or_default();
+        while idle && given.prompt < seen.prompt && admit(&mut engine, &mut admitted) {
+            trial = engine.clone();
+            step = trial.schedule();
+            given = step.as_ref().map(|s| trial.finish(s)).unwrap_or_default();
+        }
+        if seen.generated == 0 && seen.prompt == 0 && !given.tokens.is_empty() {
+            // The engine says that a request came in, not that a step is over.
+            replay.steps -= 1;
+            continue;
+        }
+        engine = trial;
+        done += given.done.len();
+        let seconds = seen.at - last;
+        let agrees = given.tokens.len() as u64 == seen.generated && given.prompt == seen.prompt;
+        match step {
+            Some(step) if agrees && seconds > 0.0 => {
+                let decode = step.load.prefill == 0;
+                if decode {
+                    // A mixed stretch ends where steps are pure again; the client saw its last outputs late, so the first pure step belongs to it.
+                    match open.take() {
+                        Some(mut mixed) => {
+                            mixed.seconds += seconds;
+                            mixed.loads.push(step.load);
+                            replay.stretches.push(mixed);
+                        }
+                        None if !idle => replay.stretches.push(Stretch {
+                            index,
+                            seconds,
+                            loads: vec![step.load],
+                            decode_only: before_decode,
+                            from_idle: false,
+                        }),
+                        None => {}
+                    }
+                } else {
+                    let mixed = open.get_or_insert_with(|| Stretch {
+                        index,
+                        seconds: 0.0,
+                        loads: Vec::new(),
+                        decode_only: false,
+                        from_idle: idle,
+                    });
+                    mixed.seconds += seconds;
+                    mixed.loads.push(step.load);
+                }
+                before_decode = decode;
+            }
+            _ => {
+                replay.lost += 1;
+                open = None;
+                before_decode = false;
+            }
+        }
+        (last, idle) = (seen.at, engine.running() == 0 && engine.waiting() == 0);
+    }
+    replay.stretches.extend(open);
+    replay
+}
+
+/// Joins decode steps whose ends were seen late with the ones after them, which then seem short: a client that is held up reads two
+/// outputs at once, and only their sum is true. Short is less than 0.85 of the median of the nearest nine.
+pub fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
+    let pure: Vec<&Stretch> = stretches.iter().filter(|s| s.decode_only).collect();
+    let mut joined: Vec<Stretch> = Vec::new();
+    for (i, stretch) in pure.iter().enumerate() {
+        let near = &pure[i.saturating_sub(4)..pure.len().min(i + 5)];
+        let mut times: Vec<f64> = near.iter().map(|s| s.seconds).collect();
+        times.sort_by(f64::total_cmp);
+        let usual = times[times.len() / 2];
+        let follows = |last: &Stretch| last.index + last.loads.len() == stretch.index;
+        match joined.last_mut() {
+            Some(last) if stretch.seconds < 0.85 * usual && follows(last) => {
+                last.seconds += stretch.seconds;
+                last.loads.extend(&stretch.loads);
+            }
+            _ => joined.push((*stretch).clone()),
+        }
+    }
+    joined
+}

@@ -1,0 +1,207 @@
+//! `calibrate`: step times fitted to what users measured.
+
+use clap::ValueEnum as _;
+use plimsoll_evidence::{ResultsError, results};
+use plimsoll_fleet::Catalog;
+use plimsoll_perf::constants;
+use plimsoll_report::{CalibrationDocument, calibrate_json, calibrate_text, calibration_json};
+use plimsoll_scenario::Diagnostic;
+use plimsoll_study::{
+    BenchPoint, CalibrateInput, EngineRun, Flag, RunSetup, calibrate, fit, pool_steps,
+};
+use plimsoll_units::Tokens;
+use wildmatch::WildMatch;
+
+use super::pool::{no_budget, own_model, pool_input, usage};
+use super::{catalog_of, clock, either};
+use crate::args::{CalibrateArgs, Global, KvFormat, PoolArgs, WeightFormat};
+use crate::failure::Failure;
+use crate::{files, heading};
+
+pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Failure> {
+    let catalog = catalog_of(global)?;
+    let (points, runs, flags) = read(args)?;
+    let described = describe(args, &runs, &catalog)?;
+    let own = own_model(&described)?;
+    let input = pool_input(&described, &catalog, own.as_ref(), None, None)?;
+    let budget = fit(&input).map_err(|e| no_budget(&e, input.model))?;
+    let rows = constants(&catalog);
+    let pool = pool_steps(&input, &budget, 1, &rows).map_err(|e| {
+        usage(
+            e,
+            "name an accelerator that `plimsoll catalog accelerators` lists with its peaks"
+                .to_owned(),
+        )
+    })?;
+    let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+    let asked = CalibrateInput {
+        pool: &pool,
+        prior: pool.rates(&values),
+        budget: &budget,
+        reserves_output: input.engine.name == "tensorrt-llm",
+        points: &points,
+        runs: &runs,
+        flags: flags.clone(),
+        level: 0.9,
+    };
+    let calibration = calibrate(&asked).map_err(|error| {
+        let mut diagnostics = vec![
+            Diagnostic::about("nothing-to-fit", "command line", error.to_string())
+                .help("mend what is said of the files, or give others"),
+        ];
+        diagnostics.extend(flags.iter().filter(|f| f.rejects).map(|flag| {
+            let place = format!("{}, {} {}", flag.origin.file, flag.origin.tool, flag.origin.row);
+            Diagnostic::about(flag.code, place, format!("`{}`: {}", flag.field, flag.message))
+        }));
+        Failure::input(diagnostics)
+    })?;
+    let document = CalibrationDocument {
+        version: crate::VERSION,
+        as_of: global.as_of.unwrap_or_else(clock).to_string(),
+        into: args.into.display().to_string(),
+        model: input.name.clone(),
+        accelerator: input.accelerator.name.clone(),
+        engine: described.engine.clone(),
+        weights: plimsoll_perf::dtype(input.format),
+        kv_element_bytes: input.kv_element_bytes,
+        tensor_parallel: input.placement.tensor,
+        pipeline_parallel: input.placement.pipeline,
+        expert_parallel: input.placement.expert,
+        calibration: &calibration,
+    };
+    files::write_whole(&args.into, &format!("{:#}\n", calibration_json(&document)))?;
+    Ok(either(global, || calibrate_json(&document), || calibrate_text(&document, heading())))
+}
+
+type Read = (Vec<BenchPoint>, Vec<EngineRun>, Vec<Flag>);
+
+/// Everything the files hold, or everything that is wrong with them.
+fn read(args: &CalibrateArgs) -> Result<Read, Failure> {
+    let (mut points, mut runs, mut flags) = (Vec::new(), Vec::new(), Vec::new());
+    let mut mistakes = Vec::new();
+    for path in &args.files {
+        let name = path.display().to_string();
+        let text = match files::read_text(path) {
+            Ok(text) => text,
+            Err(failure) => {
+                mistakes.extend(failure.diagnostics());
+                continue;
+            }
+        };
+        match results(&name, &text) {
+            Ok(found) => {
+                points.extend(found.points);
+                runs.extend(found.runs);
+                flags.extend(found.flags);
+            }
+            Err(errors) => mistakes.extend(errors.iter().map(|e| complaint(&name, e))),
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(Failure::input(mistakes));
+    }
+    if !args.runs.is_empty() {
+        let known: Vec<String> = runs.iter().map(|r| r.run.clone()).collect();
+        let patterns: Vec<WildMatch> = args.runs.iter().map(|g| WildMatch::new(g.trim())).collect();
+        runs.retain(|run| patterns.iter().any(|p| p.matches(&run.run)));
+        for (pattern, text) in patterns.iter().zip(&args.runs) {
+            if !known.iter().any(|run| pattern.matches(run)) {
+                let held = if known.is_empty() {
+                    "none: these are no step logs".to_owned()
+                } else {
+                    known.join(", ")
+                };
+                return Err(usage(
+                    format!("no run is called `{text}`"),
+                    format!("the files hold {held}"),
+                ));
+            }
+        }
+    }
+    Ok((points, runs, flags))
+}
+
+fn complaint(file: &str, error: &ResultsError) -> Diagnostic {
+    let diagnostic = Diagnostic::about("bad-evidence", file, error.to_string());
+    match error.help() {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}
+
+/// The pool: as the step logs say it, or as the command line does.
+fn describe(
+    args: &CalibrateArgs,
+    runs: &[EngineRun],
+    catalog: &Catalog,
+) -> Result<PoolArgs, Failure> {
+    let Some(first) = runs.first() else {
+        if args.pool.model.is_none() && args.pool.hf_config.is_none() {
+            return Err(usage(
+                "these files do not say which model was measured".to_owned(),
+                "add `--model NAME --accelerator NAME --engine NAME@VERSION`".to_owned(),
+            ));
+        }
+        return Ok(args.pool.clone());
+    };
+    let key = |s: &RunSetup| {
+        (
+            s.model.clone(),
+            s.accelerator.clone(),
+            format!("{}@{}", s.engine, s.version),
+            s.weights.clone(),
+            s.kv_dtype.clone(),
+            s.tensor_parallel,
+        )
+    };
+    let own = key(&first.setup);
+    if let Some(other) = runs.iter().find(|run| key(&run.setup) != own) {
+        let place = format!("{}, line {}", other.origin.file, other.origin.row);
+        let message = format!(
+            "run `{}` is of {:?}, run `{}` of {:?}: one calibration is of one pool",
+            first.run,
+            own,
+            other.run,
+            key(&other.setup)
+        );
+        return Err(Failure::one(
+            Diagnostic::about("setup-differs", place, message)
+                .help("calibrate them apart, or choose with `--runs`"),
+        ));
+    }
+    let named =
+        |given: &Option<String>, found: &str, canonical: &dyn Fn(&str) -> Option<String>| {
+            given.as_ref().is_some_and(|given| canonical(given) != canonical(found))
+        };
+    let model = |name: &str| catalog.model(name).ok().map(|m| m.name.clone());
+    let device = |name: &str| catalog.accelerator(name).ok().map(|a| a.name.clone());
+    if named(&args.pool.model, &own.0, &model) || named(&args.pool.accelerator, &own.1, &device) {
+        return Err(usage(
+            format!("the step logs are of {} on {}", own.0, own.1),
+            "leave `--model` and `--accelerator` out: step logs carry their own setup".to_owned(),
+        ));
+    }
+    let word = |text: &str, what: &str| {
+        usage(
+            format!("run `{}`: `{text}` is no {what} known here", first.run),
+            "mend the run's `setup`".to_owned(),
+        )
+    };
+    let setup = &first.setup;
+    Ok(PoolArgs {
+        model: args.pool.hf_config.is_none().then(|| setup.model.clone()),
+        accelerator: Some(setup.accelerator.clone()),
+        engine: own.2,
+        tensor_parallel: setup.tensor_parallel,
+        weights: Some(
+            WeightFormat::from_str(&setup.weights, true)
+                .map_err(|_| word(&setup.weights, "storage of weights"))?,
+        ),
+        kv_dtype: KvFormat::from_str(&setup.kv_dtype, true)
+            .map_err(|_| word(&setup.kv_dtype, "storage of KV"))?,
+        max_num_seqs: Some(setup.max_num_seqs),
+        max_num_batched_tokens: Some(Tokens::new(setup.max_num_batched_tokens)),
+        block_size: Some(Tokens::new(setup.block_size)),
+        ..args.pool.clone()
+    })
+}
