@@ -59,7 +59,7 @@ pub fn band<'a>(
 pub struct Key<'a> {
     /// The device family, where it is known.
     pub family: Option<&'a str>,
-    /// The engine.
+    /// The engine; with `-sync` where it schedules between steps rather than during them.
     pub engine: &'a str,
     /// How weights are stored.
     pub dtype: &'a str,
@@ -93,11 +93,17 @@ pub fn select(rows: &[Constant], key: &Key<'_>) -> Result<Selection, NoConstant>
             None => Some(0),
             Some(own) => (Some(own.as_str()) == asked).then_some(1),
         };
+        let engine = |own: &Option<String>| match own {
+            None => Some(0),
+            Some(own) if own == key.engine => Some(2),
+            // An engine that schedules between steps is otherwise the same engine.
+            Some(own) => (Some(own.as_str()) == key.engine.strip_suffix("-sync")).then_some(1),
+        };
         let score = |row: &Constant| {
             Some(
-                matches(&row.family, key.family)? * 4
-                    + matches(&row.dtype, Some(dtype))? * 2
-                    + matches(&row.engine, Some(key.engine))?,
+                matches(&row.family, key.family)? * 6
+                    + matches(&row.dtype, Some(dtype))? * 3
+                    + engine(&row.engine)?,
             )
         };
         let of_term = rows.iter().enumerate().filter(|(_, row)| row.term == term);

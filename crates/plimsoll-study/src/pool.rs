@@ -22,7 +22,7 @@ pub struct PoolSteps {
     pub kind: &'static str,
     /// The device family, where constants know it.
     pub family: Option<&'static str>,
-    /// The engine.
+    /// The engine, as constants are keyed by it.
     pub engine: String,
 }
 
@@ -64,9 +64,13 @@ pub fn pool_steps(
     let work = Work::of(input.model, &layout).map_err(|e| e.to_string())?;
     let sheet = Datasheet::of(accelerator, format)
         .ok_or_else(|| format!("the catalogue knows no arithmetic peak of {}", accelerator.name))?;
+    let engine = match engine.async_scheduling {
+        Some(false) => format!("{}-sync", engine.name),
+        _ => engine.name.clone(),
+    };
     let key = Key {
         family: family(accelerator),
-        engine: &engine.name,
+        engine: &engine,
         dtype: dtype(format),
         kv_dtype: if kv_element_bytes == 1 { "fp8" } else { "bf16" },
     };
@@ -76,8 +80,7 @@ pub fn pool_steps(
         () if work.experts.is_some() => "moe",
         () => "dense",
     };
-    let (family, engine) = (family(accelerator), engine.name.clone());
-    Ok(PoolSteps { work, sheet, selection, kind, family, engine })
+    Ok(PoolSteps { work, sheet, selection, kind, family: family(accelerator), engine })
 }
 
 impl PoolSteps {

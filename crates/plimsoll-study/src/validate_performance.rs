@@ -169,7 +169,7 @@ fn kind(case: &PerformanceCase, catalog: &Catalog) -> Option<&'static str> {
         catalog.model(&case.inputs.arch).or_else(|_| catalog.model(&case.inputs.model)).ok()?;
     let experts = |layer: &Layer| matches!(layer.mlp, Mlp::Experts { .. });
     Some(match () {
-        () if case.is_tagged("attention_dp") => "attention-dp",
+        () if case.inputs.attention_replicas > 1 => "attention-dp",
         () if model.architecture.layers.iter().any(experts) => "moe",
         () => "dense",
     })
