@@ -1,10 +1,12 @@
 //! How long an engine step takes.
+mod around;
 mod constants;
 mod fit;
 mod model;
 mod rates;
 mod step;
 mod work;
+pub use around::{RequestPath, kv_transfer_seconds};
 pub use constants::{Constant, Key, NoConstant, Selection, band, constants, select};
 pub use fit::{Fitted, Parameter, bounded_least_squares};
 pub use model::{DecodePiece, StepLoad, StepModel};

@@ -44,13 +44,15 @@ pub enum Term {
     PieceSeconds,
     /// A request before it reaches the engine: HTTP, tokeniser, queues between processes.
     PathSeconds,
+    /// Each generated token, in the process that sends it to the client.
+    PathTokenSeconds,
     /// Clients of a closed loop that start together stay together: the share of the others' prompts that half of them wait for.
     WaveShare,
 }
 
 impl Term {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::GemmFlops,
         Self::GemmBytes,
         Self::ExpertFlops,
@@ -69,6 +71,7 @@ impl Term {
         Self::EagerSeconds,
         Self::PieceSeconds,
         Self::PathSeconds,
+        Self::PathTokenSeconds,
         Self::WaveShare,
     ];
 
@@ -93,6 +96,7 @@ impl Term {
             Self::EagerSeconds => "eager_seconds",
             Self::PieceSeconds => "piece_seconds",
             Self::PathSeconds => "path_seconds",
+            Self::PathTokenSeconds => "path_token_seconds",
             Self::WaveShare => "wave_share",
         }
     }

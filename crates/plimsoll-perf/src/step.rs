@@ -72,18 +72,17 @@ impl Parts {
     }
 }
 
-/// The norm that joins arithmetic and memory time of a matrix product: between the sum (1) and the larger (infinite). 3 gives the dip of
-/// the published kernel timings at the knee: 2^(-1/3) = 0.79 of the roofline where both are equal.
-const KNEE: i32 = 3;
-
-/// Arithmetic and reading overlap, but not wholly where they take as long as each other.
+/// Arithmetic and reading overlap, but not wholly where they take as long as each other: the cube root of the sum of cubes, between the sum and
+/// the larger of the two. It gives the dip of the published kernel timings at the knee, 2^(-1/3) = 0.79 of the roofline where both are equal.
 #[inline]
 pub(crate) fn joined(compute: f64, read: f64) -> f64 {
     let (more, less) = if compute > read { (compute, read) } else { (read, compute) };
     if more <= 0.0 {
         return 0.0;
     }
-    more * (1.0 + (less / more).powi(KNEE)).cbrt()
+    let ratio = less / more;
+    // The machine's own cube root differs in its last bit from one system to the next.
+    more * libm::cbrt(1.0 + ratio * ratio * ratio)
 }
 
 /// The time of a step. It never is below [`floor`].
@@ -146,7 +145,7 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
     let mut collectives = 0.0;
     if work.reductions > 0.0 {
         let group = work.tensor.max(work.experts.map_or(1.0, |e| e.group));
-        let hops = group.log2().max(1.0);
+        let hops = libm::log2(group).max(1.0);
         // Copies of the attention bring all their tokens to the experts and take them back.
         let moved = if copies > 1.0 { tokens_all } else { tokens };
         let sent = moved * work.hidden * 2.0 * 2.0 * (group - 1.0) / group;

@@ -3,6 +3,8 @@
 use plimsoll_fleet::{Accelerator, Architecture, Mixer, Mlp, Role};
 use plimsoll_memory::{Format, MemoryError, Placement, shards};
 
+use crate::rates::Term;
+
 /// What a step makes one device read and compute, whatever device it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
@@ -209,6 +211,21 @@ impl Work {
         }
     }
 
+    /// Whether its steps depend on a constant at all.
+    pub fn uses(&self, term: Term) -> bool {
+        match term {
+            Term::ExpertFlops | Term::ExpertBytes | Term::ExpertLayerSeconds => {
+                self.experts.is_some()
+            }
+            Term::RecurrentLayerSeconds => self.recurrent_layers > 0.0,
+            Term::ReduceSeconds | Term::ReduceBytes => self.reductions > 0.0,
+            Term::AttentionFlops | Term::AttentionRamp | Term::KvBytes => {
+                !self.attention.is_empty()
+            }
+            _ => true,
+        }
+    }
+
     /// Bytes of all weights that a step of many tokens reads on one device.
     pub fn weight_bytes(&self) -> f64 {
         let experts = self.experts.map_or(0.0, |e| e.layers * e.local * e.bytes);
@@ -237,7 +254,7 @@ impl Experts {
     /// Share of a device's experts that so many tokens hit, were they routed evenly.
     pub fn share_hit(&self, tokens: f64) -> f64 {
         let miss = 1.0 - (self.per_token / self.count).min(1.0);
-        1.0 - miss.powf(tokens)
+        1.0 - libm::pow(miss, tokens)
     }
 }
 

@@ -222,7 +222,8 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
         }
     }
     let quantile_at = normal_quantile(0.5 + input.level / 2.0);
-    let coefficients = Term::ALL.into_iter().map(|term| {
+    let own = Term::ALL.into_iter().filter(|term| input.pool.work.uses(*term));
+    let coefficients = own.map(|term| {
         let at = terms.iter().position(|t| *t == term);
         let value = rates.get(term);
         // What was not fitted is as sure as the built-in fit, which publishes its own error.

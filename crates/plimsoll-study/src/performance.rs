@@ -159,17 +159,10 @@ impl Prepared {
     pub fn rows(&self) -> Vec<usize> {
         let work = &self.pool.work;
         let used = Term::ALL.into_iter().filter(|term| match term {
-            Term::ExpertFlops | Term::ExpertBytes | Term::ExpertLayerSeconds => {
-                work.experts.is_some()
-            }
-            Term::RecurrentLayerSeconds => work.recurrent_layers > 0.0,
-            Term::ReduceSeconds | Term::ReduceBytes => work.reductions > 0.0,
             Term::GemmFlops | Term::GemmBytes => work.quantised.bytes > 0.0,
-            Term::AttentionFlops | Term::AttentionRamp | Term::KvBytes => {
-                !work.attention.is_empty()
-            }
             Term::PathSeconds => self.path > 0.0,
-            _ => true,
+            Term::PathTokenSeconds => false,
+            term => work.uses(*term),
         });
         let mut rows: Vec<usize> =
             used.map(|term| self.pool.selection.terms[term as usize]).collect();
