@@ -10,11 +10,13 @@
 //! ```
 
 mod bench;
+mod calibration;
 mod log;
 mod memory;
 mod performance;
 
 pub use bench::{Results, ResultsError, results};
+pub use calibration::{CalibrationFile, calibration};
 pub use log::{EngineLog, engine_log};
 pub use memory::memory_cases;
 pub use performance::performance_cases;
@@ -62,6 +64,9 @@ pub enum EvidenceError {
     /// JSON of another kind.
     #[error("this is no file of validation cases: {0}")]
     WrongKind(&'static str),
+    /// Not a calibration.
+    #[error("this is no calibration: {0}")]
+    NoCalibration(String),
     /// A case lacks what it must have, or holds something else.
     #[error("case {index}{}: `{field}` {problem}", name(id))]
     Field {

@@ -11,6 +11,7 @@ use plimsoll_units::grouped;
 use serde_json::{Value, json};
 
 use crate::Topic;
+use crate::constants::View;
 use crate::text::{Heading, aligned};
 
 /// A topic of the catalogue, or one entry of it; `Err` holds the nearest names.
@@ -38,7 +39,7 @@ fn all_text(catalog: &Catalog, profiles: &[Profile], topic: Topic) -> String {
             let rows: Vec<Vec<String>> = catalog.accelerators.iter().map(accelerator_row).collect();
             let header =
                 ["accelerator", "memory", "bandwidth", "bf16", "fp8", "link", "devices", "as of"];
-            aligned(&header, &rows, &[1, 2, 3, 4, 6])
+            aligned(&header, &rows, &[1, 2, 3, 4, 6]) + &View::All(topic).text(catalog)
         }
         Topic::Engines => {
             let rows: Vec<Vec<String>> = catalog.engines.iter().map(engine_row).collect();
@@ -55,7 +56,7 @@ fn all_text(catalog: &Catalog, profiles: &[Profile], topic: Topic) -> String {
                 ],
                 &rows,
                 &[3, 5],
-            )
+            ) + &View::All(topic).text(catalog)
         }
         Topic::Prices => {
             let nodes: Vec<Vec<String>> =
@@ -91,9 +92,12 @@ fn one_text(
         Topic::Accelerators => {
             let accelerator = catalog.accelerator(name).map_err(|u| u.nearest)?;
             accelerator_card(&mut out, accelerator, catalog, heading);
+            out.push_str(&View::Accelerator(accelerator).text(catalog));
         }
         Topic::Engines => {
-            engine_card(&mut out, catalog.engine(name).map_err(|u| u.nearest)?, heading)
+            let engine = catalog.engine(name).map_err(|u| u.nearest)?;
+            engine_card(&mut out, engine, heading);
+            out.push_str(&View::Engine(engine).text(catalog));
         }
         Topic::Prices => {
             let wanted = catalog
@@ -500,6 +504,17 @@ pub fn catalog_json(
     let mut document = json!({ "schema": "plimsoll/catalog/v1" });
     if let Value::Object(map) = &mut document {
         map.insert(key.to_owned(), Value::Array(entries));
+        let view = match (topic, name) {
+            (Topic::Accelerators, Some(n)) => catalog.accelerator(n).ok().map(View::Accelerator),
+            (Topic::Engines, Some(n)) => catalog.engine(n).ok().map(View::Engine),
+            (Topic::Accelerators | Topic::Engines, None) => Some(View::All(topic)),
+            _ => None,
+        };
+        if let Some(view) = view {
+            let (constants, bands) = view.json(catalog);
+            map.insert("constants".to_owned(), constants);
+            map.insert("bands".to_owned(), bands);
+        }
         if topic == Topic::Prices && name.is_none() {
             map.insert(
                 "token_prices".to_owned(),

@@ -9,6 +9,7 @@
 
 mod calibration;
 mod catalog;
+mod constants;
 mod explain;
 mod fit;
 mod review;

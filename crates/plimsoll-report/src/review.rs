@@ -79,6 +79,7 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
         );
     }
     memory(&mut out, review);
+    performance(&mut out, review);
     for (name, column, level) in empty_windows(review) {
         let (peak, mean) = (three_digits(level.peak_per_s), three_digits(level.mean_per_s));
         let _ = writeln!(
@@ -97,7 +98,7 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
         count(Provenance::Modeled)
     );
     out.push_str(
-        "This is the demand and what fits in memory. What the fleet can carry in time joins with `curve` and `plan`.\n",
+        "This is the demand, what fits in memory and the best a replica can do. What the fleet may safely carry joins with `curve` and `plan`.\n",
     );
     out
 }
@@ -140,6 +141,67 @@ fn memory(out: &mut String, review: &Review) {
         out,
         "\nWeights and KV are per device, KV tokens per replica and for the replicas of today."
     );
+}
+
+/// The best that one replica of each pool can do.
+fn performance(out: &mut String, review: &Review) {
+    if review.performance.is_empty() {
+        return;
+    }
+    let rows: Vec<Vec<String>> = review
+        .performance
+        .iter()
+        .map(|p| {
+            let calibrated = p.band.provenance == Provenance::Calibrated;
+            vec![
+                p.name.clone(),
+                p.ttft_floor_s.map_or_else(|| "-".to_owned(), milliseconds),
+                p.itl_floor_s.map_or_else(|| "-".to_owned(), milliseconds),
+                match (p.peak_output_tokens_per_s, p.peak_fresh_tokens_per_s) {
+                    (Some(out), _) => format!("{} tok/s", three_digits(out)),
+                    (None, fresh) => format!("{} prompt tok/s", three_digits(fresh.unwrap_or(0.0))),
+                },
+                p.peak_bound.to_owned(),
+                if calibrated { "calibrated" } else { "modeled" }.to_owned(),
+                format!("±{:.0}% (p90 {:.0}%)", p.band.median_abs_pct, p.band.p90_abs_pct),
+            ]
+        })
+        .collect();
+    let header = ["pool", "TTFT floor", "ITL floor", "peak", "bound by", "from", "error"];
+    let _ = writeln!(out);
+    out.push_str(&aligned(&header, &rows, &[1, 2, 3]));
+    let _ = writeln!(
+        out,
+        "\nFloors: a median request alone on a replica. Peak: a full replica, where requests wait without end: not\na load to plan for. Error: how far such step times were off, half of the time and nine times in ten."
+    );
+    for p in &review.performance {
+        if p.peak_output_tokens_per_s > Some(p.path_output_tokens_per_s) {
+            let _ = writeln!(
+                out,
+                "Note: one API server of `{}` sends some {} tok/s (modeled), fewer than the peak: give it several.",
+                p.name,
+                three_digits(p.path_output_tokens_per_s)
+            );
+        }
+        if let Some(seconds) = p.kv_transfer_s {
+            let _ = writeln!(
+                out,
+                "`{}` hands a median prompt's KV over in {}.",
+                p.name,
+                milliseconds(seconds)
+            );
+        }
+    }
+}
+
+/// A latency in milliseconds, three digits.
+fn milliseconds(seconds: f64) -> String {
+    let ms = seconds * 1e3;
+    match ms {
+        _ if ms < 10.0 => format!("{ms:.2} ms"),
+        _ if ms < 100.0 => format!("{ms:.1} ms"),
+        _ => format!("{} ms", grouped(ms.round() as u64)),
+    }
 }
 
 /// Classes whose p95 says nothing because most windows are empty: dumps.

@@ -487,6 +487,7 @@ fn take_point(
     let offered = SteadyInput {
         load: point.load,
         prompt: prompt.mean,
+        cached: prompt.mean * point.cached_share.unwrap_or(0.0),
         output: output.mean,
         max_num_seqs: input.budget.max_num_seqs as f64,
         budget: input.budget.max_num_batched_tokens as f64,

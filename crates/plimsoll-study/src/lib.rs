@@ -30,6 +30,7 @@ mod fit;
 mod measured;
 mod performance;
 mod pool;
+mod pool_performance;
 mod replay;
 mod review;
 mod steady;
@@ -54,6 +55,9 @@ pub use performance::{
     Metric, PerformanceCase, PerformanceInputs, PerformanceObserved, Prepared, Target, prepare,
 };
 pub use pool::{Band, PoolSteps, pool_steps};
+pub use pool_performance::{
+    Phase, PoolPerformance, PoolPerformanceInput, ServedLengths, pool_performance, served_lengths,
+};
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
 pub use steady::{Steady, SteadyInput, steady};

@@ -268,6 +268,7 @@ pub fn prepare(
     let steady = SteadyInput {
         load,
         prompt,
+        cached: 0.0,
         output,
         max_num_seqs: seqs * copies as f64,
         budget: budget.max_num_batched_tokens as f64 * copies as f64,

@@ -1,9 +1,10 @@
-//! The capacity review: for now its demand side and the memory of its pools.
+//! The capacity review: for now its demand side, and the memory and the best times of its pools.
 
 use serde::Serialize;
 
 use crate::demand::Demand;
 use crate::fit::Fit;
+use crate::pool_performance::PoolPerformance;
 
 /// Everything a launch review decides on. Each field says what it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,6 +25,8 @@ pub struct Review {
     pub memory: Vec<Fit>,
     /// Context tokens that the replicas of today hold, pool by pool.
     pub resident_kv_tokens_now: Vec<u64>,
+    /// What a replica of each pool can do at best.
+    pub performance: Vec<PoolPerformance>,
     /// The wall-clock beginning of the busiest hours, local to the study.
     pub baseline_from: String,
     /// The same with events.

@@ -12,8 +12,10 @@ use crate::measured::Load;
 pub struct SteadyInput {
     /// How requests come.
     pub load: Load,
-    /// Mean prompt tokens.
+    /// Mean prompt tokens, cached ones included.
     pub prompt: f64,
+    /// Mean prompt tokens that need not be computed.
+    pub cached: f64,
     /// Mean output tokens.
     pub output: f64,
     /// Largest running batch.
@@ -113,7 +115,9 @@ struct State {
 
 impl State {
     fn at(input: &SteadyInput, decoding: f64, step: &dyn Fn(&Batch) -> f64) -> Self {
-        let SteadyInput { prompt, output, .. } = *input;
+        let SteadyInput { prompt, cached, output, .. } = *input;
+        // At least one token of a prompt is always computed.
+        let fresh = (prompt - cached).max(1.0);
         // Steps between the first token and the last.
         let steps = (output - 1.0).max(1e-3);
         let room = (input.budget - decoding).max(1.0);
@@ -122,11 +126,11 @@ impl State {
         let alone = Batch::decode(sequences, sequences * (prompt + output / 2.0));
         let decode = step(&alone);
         // Parts of a prompt that each need a step, were they alone in it.
-        let chunk = prompt.min(room);
-        let parts = prompt / chunk.max(1e-9);
+        let chunk = fresh.min(room);
+        let parts = fresh / chunk.max(1e-9);
         let with = |tokens: f64, prompts: f64| {
             // Pairs of whole prompts do not depend on where they are cut.
-            let pairs = tokens * prompt / 2.0;
+            let pairs = tokens * (prompt - fresh / 2.0);
             step(&alone.and(Batch { prefill: tokens, pairs, prompts, ..Batch::default() }))
         };
         let due = decoding / steps;
@@ -136,9 +140,9 @@ impl State {
             (mixed, share, decode + share * (mixed - decode))
         } else {
             // Several prompts a step, or as much of them as fits: then decoding waits for prompts.
-            let tokens = (due * prompt).min(room);
-            let mixed = with(tokens, tokens / prompt);
-            let stretched = mixed * (due * prompt / tokens);
+            let tokens = (due * fresh).min(room);
+            let mixed = with(tokens, tokens / fresh);
+            let stretched = mixed * (due * fresh / tokens);
             (mixed, 1.0, stretched)
         };
         let requests = due / mean;

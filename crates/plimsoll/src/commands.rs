@@ -3,6 +3,7 @@
 mod calibrate;
 mod fit;
 mod init;
+mod performance;
 mod pool;
 
 use std::io::Write;
@@ -53,6 +54,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
             let mut review = review(&loaded, global)?;
             if !loaded.scenario.pool.is_empty() {
                 review.memory = fit::pools(&loaded, global)?;
+                review.performance = performance::pools(&loaded, file, &review.memory, global)?;
                 let now = loaded.scenario.pool.iter().map(|pool| pool.replicas.now());
                 review.resident_kv_tokens_now = review
                     .memory
@@ -180,6 +182,7 @@ fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
         demand,
         memory: Vec::new(),
         resident_kv_tokens_now: Vec::new(),
+        performance: Vec::new(),
         notes: lowered.notes,
         assumptions: loaded.entries.iter().filter_map(assumption).collect(),
     })
