@@ -88,13 +88,7 @@ pub(crate) fn constants(root: &Path, quick: bool) -> Result<(), String> {
     let mut priors = priors(&kernels);
     let mut items = items(&cases, &priors)?;
     // A constant that neither kernels nor at least three cases speak of is left to the row that stands for all.
-    let mut counts = vec![BTreeSet::new(); priors.len()];
-    for item in &items {
-        for &row in &item.uses {
-            counts[row].insert(&item.case.id);
-        }
-    }
-    let counted: Vec<usize> = counts.iter().map(BTreeSet::len).collect();
+    let counted = counts(&items, priors.len());
     let general = |p: &Prior| {
         p.constant.family.is_none() && p.constant.engine.is_none() && p.constant.dtype.is_none()
     };
@@ -155,7 +149,23 @@ fn items<'a>(cases: &'a [PerformanceCase], priors: &[Prior]) -> Result<Vec<Item<
             items.push(Item { case, target, prepared: prepared.clone(), uses: uses.clone() });
         }
     }
+    // What one or two cases say of a constant is as likely their own fault: it stays where kernels put it.
+    let counted = counts(&items, priors.len());
+    for item in &mut items {
+        item.uses.retain(|row| counted[*row] >= 3);
+    }
     Ok(items)
+}
+
+/// Cases that rest on each constant.
+fn counts(items: &[Item<'_>], rows: usize) -> Vec<usize> {
+    let mut seen = vec![BTreeSet::new(); rows];
+    for item in items {
+        for &row in &item.uses {
+            seen[row].insert(&item.case.id);
+        }
+    }
+    seen.iter().map(BTreeSet::len).collect()
 }
 
 fn fit(

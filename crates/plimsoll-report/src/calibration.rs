@@ -128,6 +128,10 @@ pub fn calibrate_text(document: &CalibrationDocument<'_>, heading: Heading) -> S
         );
         out += &group_table(&c.fitted);
     }
+    if !c.held_out.is_empty() {
+        let _ = writeln!(out, "\n{}", heading.apply("Runs that were not chosen, predicted"));
+        out += &group_table(&c.held_out);
+    }
     let rows: Vec<Vec<String>> = c
         .points
         .iter()

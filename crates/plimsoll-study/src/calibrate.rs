@@ -32,6 +32,8 @@ pub struct CalibrateInput<'a> {
     pub points: &'a [BenchPoint],
     /// Step logs.
     pub runs: &'a [EngineRun],
+    /// Step logs that are predicted, not fitted to.
+    pub held_out: &'a [EngineRun],
     /// What importing them has already found.
     pub flags: Vec<Flag>,
     /// Level of the intervals.
@@ -49,6 +51,8 @@ pub struct Calibration {
     pub left_out: Vec<GroupError>,
     /// Errors on what it was fitted to.
     pub fitted: Vec<GroupError>,
+    /// Errors on runs that were not chosen: predicted, not fitted to.
+    pub held_out: Vec<GroupError>,
     /// Where it may be used.
     pub region: Region,
     /// Every run and point: what it informs and how far off it is.
@@ -252,6 +256,7 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
             .and_then(|errors| median_of(&rows, errors, |row| !row.shown_only)),
         left_out: left_out.as_ref().map_or_else(Vec::new, |errors| by_kind(&rows, errors)),
         fitted: by_kind(&rows, &errors),
+        held_out: held_out(input, &rates),
         region,
         points: sources,
         flags,
@@ -343,6 +348,17 @@ fn left_out(
         }
     }
     Some(errors)
+}
+
+/// The errors on runs that the fit was not given.
+fn held_out(input: &CalibrateInput<'_>, rates: &Rates) -> Vec<GroupError> {
+    let (mut sources, mut rows) = (Vec::new(), Vec::new());
+    let (mut region, mut flags) = (Region::default(), Vec::new());
+    for run in input.held_out {
+        take_run(run, &mut sources, &mut rows, &mut region, &mut flags);
+    }
+    let errors: Vec<f64> = rows.iter().map(|row| error_pct(row, input.pool, rates)).collect();
+    by_kind(&rows, &errors)
 }
 
 /// The constants that a run or point says most about: those whose prior doubt moves it most, in units of its noise.

@@ -87,8 +87,11 @@ pub fn replay(run: &EngineRun) -> Replay {
             continue;
         }
         engine = trial;
+        let first = done;
         done += given.done.len();
-        let seconds = seen.at - last;
+        // Idleness ends when a request comes, which the log of steps need not say.
+        let came = order.get(first).map_or(0.0, |next| run.requests[*next].at);
+        let seconds = seen.at - if idle { came.max(last) } else { last };
         let agrees = given.tokens.len() as u64 == seen.generated && given.prompt == seen.prompt;
         match step {
             Some(step) if agrees && seconds > 0.0 => {
@@ -111,15 +114,22 @@ pub fn replay(run: &EngineRun) -> Replay {
                         None => {}
                     }
                 } else {
-                    let mixed = open.get_or_insert_with(|| Stretch {
-                        index,
-                        seconds: 0.0,
-                        loads: Vec::new(),
-                        decode_only: false,
-                        from_idle: idle,
-                    });
+                    // The host launches this step before it hands out the last one's tokens, so that one was seen late, too.
+                    let follows = |s: &Stretch| s.index + s.loads.len() == index;
+                    let mut mixed = open
+                        .take()
+                        .or_else(|| replay.stretches.pop_if(|last| follows(last)))
+                        .unwrap_or(Stretch {
+                            index,
+                            seconds: 0.0,
+                            loads: Vec::new(),
+                            decode_only: false,
+                            from_idle: idle,
+                        });
+                    mixed.decode_only = false;
                     mixed.seconds += seconds;
                     mixed.loads.push(step.load);
+                    open = Some(mixed);
                 }
                 before_decode = decode;
             }

@@ -20,7 +20,7 @@ use crate::{files, heading};
 
 pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Failure> {
     let catalog = catalog_of(global)?;
-    let (points, runs, flags) = read(args)?;
+    let (points, runs, held_out, flags) = read(args)?;
     let described = describe(args, &runs, &catalog)?;
     let own = own_model(&described)?;
     let input = pool_input(&described, &catalog, own.as_ref(), None, None)?;
@@ -41,6 +41,7 @@ pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Fa
         reserves_output: input.engine.name == "tensorrt-llm",
         points: &points,
         runs: &runs,
+        held_out: &held_out,
         flags: flags.clone(),
         level: 0.9,
     };
@@ -73,11 +74,13 @@ pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Fa
     Ok(either(global, || calibrate_json(&document), || calibrate_text(&document, heading())))
 }
 
-type Read = (Vec<BenchPoint>, Vec<EngineRun>, Vec<Flag>);
+/// Points, chosen runs, runs of the same pool that were not chosen, and what was noticed.
+type Read = (Vec<BenchPoint>, Vec<EngineRun>, Vec<EngineRun>, Vec<Flag>);
 
 /// Everything the files hold, or everything that is wrong with them.
 fn read(args: &CalibrateArgs) -> Result<Read, Failure> {
     let (mut points, mut runs, mut flags) = (Vec::new(), Vec::new(), Vec::new());
+    let mut held_out = Vec::new();
     let mut mistakes = Vec::new();
     for path in &args.files {
         let name = path.display().to_string();
@@ -103,7 +106,8 @@ fn read(args: &CalibrateArgs) -> Result<Read, Failure> {
     if !args.runs.is_empty() {
         let known: Vec<String> = runs.iter().map(|r| r.run.clone()).collect();
         let patterns: Vec<WildMatch> = args.runs.iter().map(|g| WildMatch::new(g.trim())).collect();
-        runs.retain(|run| patterns.iter().any(|p| p.matches(&run.run)));
+        (runs, held_out) =
+            runs.into_iter().partition(|run| patterns.iter().any(|p| p.matches(&run.run)));
         for (pattern, text) in patterns.iter().zip(&args.runs) {
             if !known.iter().any(|run| pattern.matches(run)) {
                 let held = if known.is_empty() {
@@ -118,7 +122,22 @@ fn read(args: &CalibrateArgs) -> Result<Read, Failure> {
             }
         }
     }
-    Ok((points, runs, flags))
+    // Another pool's runs are no test of this one.
+    held_out
+        .retain(|run: &EngineRun| runs.first().is_some_and(|r| key(&r.setup) == key(&run.setup)));
+    Ok((points, runs, held_out, flags))
+}
+
+/// What makes two runs of one pool.
+fn key(s: &RunSetup) -> (String, String, String, String, String, u64) {
+    (
+        s.model.clone(),
+        s.accelerator.clone(),
+        format!("{}@{}", s.engine, s.version),
+        s.weights.clone(),
+        s.kv_dtype.clone(),
+        s.tensor_parallel,
+    )
 }
 
 fn complaint(file: &str, error: &ResultsError) -> Diagnostic {
@@ -143,16 +162,6 @@ fn describe(
             ));
         }
         return Ok(args.pool.clone());
-    };
-    let key = |s: &RunSetup| {
-        (
-            s.model.clone(),
-            s.accelerator.clone(),
-            format!("{}@{}", s.engine, s.version),
-            s.weights.clone(),
-            s.kv_dtype.clone(),
-            s.tensor_parallel,
-        )
     };
     let own = key(&first.setup);
     if let Some(other) = runs.iter().find(|run| key(&run.setup) != own) {
