@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the inside out. A room may use rooms of earlier ranks, never one beside it.
-const FLOOR_PLAN: [&[&str]; 8] = [
+const FLOOR_PLAN: [&[&str]; 10] = [
     &["plimsoll-units", "plimsoll-stats"],
     &["plimsoll-fleet", "plimsoll-workload"],
     &["plimsoll-memory"],
+    &["plimsoll-perf"],
+    &["plimsoll-sim"],
     &["plimsoll-study"],
     &["plimsoll-scenario", "plimsoll-evidence"],
     &["plimsoll-report"],

@@ -39,6 +39,17 @@ pub struct CalibrationDocument<'a> {
 }
 
 impl CalibrationDocument<'_> {
+    fn title(&self) -> String {
+        format!(
+            "Step times of {} on {} x {}, {}, {} weights",
+            self.model,
+            self.tensor_parallel * self.pipeline_parallel,
+            self.accelerator,
+            self.engine,
+            self.weights
+        )
+    }
+
     fn setup(&self) -> Value {
         json!({
             "model": self.model,
@@ -83,17 +94,7 @@ pub fn calibration_json(document: &CalibrationDocument<'_>) -> Value {
 /// The calibration for a terminal.
 pub fn calibrate_text(document: &CalibrationDocument<'_>, heading: Heading) -> String {
     let c = document.calibration;
-    let mut out = format!(
-        "{}\n\n",
-        heading.apply(&format!(
-            "Step times of {} on {} x {}, {}, {} weights",
-            document.model,
-            document.tensor_parallel * document.pipeline_parallel,
-            document.accelerator,
-            document.engine,
-            document.weights
-        ))
-    );
+    let mut out = format!("{}\n\n", heading.apply(&document.title()));
     let rows: Vec<Vec<String>> = c
         .coefficients
         .iter()
@@ -173,6 +174,45 @@ pub fn calibrate_text(document: &CalibrationDocument<'_>, heading: Heading) -> S
         "\nwritten to {}; name it in a pool: calibration = {:?}",
         document.into, document.into
     );
+    out
+}
+
+/// Step logs held against step times, for scripts.
+pub fn steps_json(documents: &[CalibrationDocument<'_>]) -> Value {
+    let pools = documents.iter().map(|d| {
+        let c = d.calibration;
+        json!({
+            "setup": d.setup(),
+            "left_out_error_pct": c.left_out_error_pct,
+            "left_out": c.left_out,
+            "held_out": c.held_out,
+            "runs": c.points,
+            "flags": c.flags,
+        })
+    });
+    json!({ "schema": "plimsoll/validate/v1", "suite": "steps", "pools": pools.collect::<Vec<_>>() })
+}
+
+/// The same for a terminal.
+pub fn steps_text(documents: &[CalibrationDocument<'_>], heading: Heading) -> String {
+    let mut out = String::new();
+    for document in documents {
+        let c = document.calibration;
+        let _ = writeln!(out, "{}\n", heading.apply(&document.title()));
+        let _ = writeln!(out, "closed loops, each predicted by a fit to the others");
+        out += &group_table(&c.left_out);
+        let _ = writeln!(out, "\nopen loops, predicted by a fit to the closed ones");
+        out += &group_table(&c.held_out);
+        for flag in &c.flags {
+            let _ = writeln!(
+                out,
+                "note: {} row {}: {}",
+                flag.origin.file, flag.origin.row, flag.message
+            );
+        }
+        out.push('\n');
+    }
+    out += "`as seen`: every step by the client's clock; otherwise an output that was seen late is joined with the next.\n";
     out
 }
 

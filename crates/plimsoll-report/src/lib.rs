@@ -16,7 +16,9 @@ mod review;
 mod text;
 mod validation;
 
-pub use calibration::{CalibrationDocument, calibrate_json, calibrate_text, calibration_json};
+pub use calibration::{
+    CalibrationDocument, calibrate_json, calibrate_text, calibration_json, steps_json, steps_text,
+};
 pub use catalog::{catalog_json, catalog_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
 use plimsoll_units::{Bytes, Fraction, Tokens};
 
@@ -70,10 +70,11 @@ pub enum Command {
     Fit(Box<FitArgs>),
     /// Fit a pool's step times to benchmark results or step logs, with the built-in model as prior
     Calibrate(Box<CalibrateArgs>),
-    /// Hold our predictions against what real engines logged
+    /// Hold our predictions against what real engines did
     Validate {
-        /// Cases in the format `plimsoll-kv-cases/1` (memory) or `plimsoll.perf_cases.v1` (latency and throughput)
-        file: PathBuf,
+        /// Step logs, or cases in the format `plimsoll-kv-cases/1` (memory) or `plimsoll.perf_cases.v1` (latency
+        /// and throughput); where absent, our own step logs of vLLM on an H200, which ship with the program
+        file: Option<PathBuf>,
     },
     /// Show what is built in, each fact with its source and date
     Catalog {
@@ -175,6 +176,16 @@ pub struct PoolArgs {
     /// Tokens guessed a step by the model's extra prediction layers, which are loaded for it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     pub(crate) speculative_tokens: Option<u64>,
+}
+
+impl PoolArgs {
+    /// As if nothing had been typed: every option at its default.
+    pub(crate) fn bare() -> Self {
+        let command = Self::augment_args(clap::Command::new("pool"));
+        let matches = command.get_matches_from(["pool"]);
+        // No option is required, so there is nothing to miss.
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| panic!("{error}"))
+    }
 }
 
 /// What `calibrate` is asked for.

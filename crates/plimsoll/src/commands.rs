@@ -82,7 +82,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Init { directory, force } => init::init(directory, *force, global, err),
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
         Command::Calibrate(args) => calibrate::answer(args, global),
-        Command::Validate { file } => validate(file, global),
+        Command::Validate { file } => validate(file.as_deref(), global),
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
         }
@@ -286,8 +286,28 @@ fn catalog(
     })
 }
 
-fn validate(file: &Path, global: &Global) -> Result<String, Failure> {
+/// Our own step logs; `validation/README.md` says how they were made.
+const SHIPPED: [(&str, &[u8]); 4] = [
+    ("llama31_8b", include_bytes!("../../../validation/vllm_h200/llama31_8b.jsonl.gz")),
+    ("llama31_8b_b8192", include_bytes!("../../../validation/vllm_h200/llama31_8b_b8192.jsonl.gz")),
+    ("llama31_8b_kv64k", include_bytes!("../../../validation/vllm_h200/llama31_8b_kv64k.jsonl.gz")),
+    ("qwen3_30b_a3b", include_bytes!("../../../validation/vllm_h200/qwen3_30b_a3b.jsonl.gz")),
+];
+
+fn validate(file: Option<&Path>, global: &Global) -> Result<String, Failure> {
+    let Some(file) = file else {
+        let unpacked: Result<Vec<(&str, String)>, Failure> = SHIPPED
+            .into_iter()
+            .map(|(name, packed)| Ok((name, files::unpack(Path::new(name), packed.to_vec())?)))
+            .collect();
+        return calibrate::validate(&unpacked?, global);
+    };
     let text = files::read_text(file)?;
+    if text.starts_with("{\"schema\"")
+        && text.lines().next().is_some_and(|l| l.contains("plimsoll-engine-run/1"))
+    {
+        return calibrate::validate(&[(&file.display().to_string(), text)], global);
+    }
     let cases = plimsoll_evidence::cases(&text).map_err(|error| {
         Failure::one(Diagnostic::about(
             "bad-evidence",

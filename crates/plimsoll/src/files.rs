@@ -8,20 +8,25 @@ use plimsoll_scenario::Diagnostic;
 
 use crate::failure::Failure;
 
-/// Reads a text, compressed with gzip or not: its first two bytes say so, not its name.
+fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    let message = format!("cannot be read: {error}");
+    Failure::one(Diagnostic::about("unreadable-file", path.display().to_string(), message))
+}
+
+/// Reads a text, compressed with gzip or not.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let fail = |error: std::io::Error| {
-        let message = format!("cannot be read: {error}");
-        Failure::one(Diagnostic::about("unreadable-file", path.display().to_string(), message))
-    };
-    let bytes = fs::read(path).map_err(fail)?;
+    unpack(path, fs::read(path).map_err(|e| unreadable(path, &e))?)
+}
+
+/// Bytes as text, unpacked where they are packed: their first two say so, not the file's name.
+pub(crate) fn unpack(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return String::from_utf8(bytes).map_err(|e| fail(std::io::Error::other(e.utf8_error())));
+        return String::from_utf8(bytes).map_err(|e| unreadable(path, &e.utf8_error()));
     }
     let mut text = String::new();
     // A gigabyte of text is no benchmark result, but may be a bomb.
     let mut unpacked = flate2::read::MultiGzDecoder::new(bytes.as_slice()).take(1 << 30);
-    unpacked.read_to_string(&mut text).map_err(fail)?;
+    unpacked.read_to_string(&mut text).map_err(|e| unreadable(path, &e))?;
     Ok(text)
 }
 

@@ -1,13 +1,18 @@
 //! `calibrate`: step times fitted to what users measured.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum as _;
 use plimsoll_evidence::{ResultsError, results};
 use plimsoll_fleet::Catalog;
-use plimsoll_perf::constants;
-use plimsoll_report::{CalibrationDocument, calibrate_json, calibrate_text, calibration_json};
+use plimsoll_perf::{constants, dtype};
+use plimsoll_report::{
+    CalibrationDocument, calibrate_json, calibrate_text, calibration_json, steps_json, steps_text,
+};
 use plimsoll_scenario::Diagnostic;
 use plimsoll_study::{
-    BenchPoint, CalibrateInput, EngineRun, Flag, RunSetup, calibrate, fit, pool_steps,
+    BenchPoint, CalibrateInput, Calibration, EngineRun, FitInput, Flag, RunSetup, calibrate, fit,
+    pool_steps,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
@@ -21,17 +26,67 @@ use crate::{files, heading};
 pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Failure> {
     let catalog = catalog_of(global)?;
     let (points, runs, held_out, flags) = read(args)?;
-    let described = describe(args, &runs, &catalog)?;
+    let described = describe(&args.pool, &runs, &catalog)?;
     let own = own_model(&described)?;
     let input = pool_input(&described, &catalog, own.as_ref(), None, None)?;
-    let budget = fit(&input).map_err(|e| no_budget(&e, input.model))?;
-    let rows = constants(&catalog);
-    let pool = pool_steps(&input, &budget, 1, &rows).map_err(|e| {
-        usage(
-            e,
-            "name an accelerator that `plimsoll catalog accelerators` lists with its peaks"
-                .to_owned(),
-        )
+    let given = Given { points: &points, runs: &runs, held_out: &held_out, flags };
+    let calibration = fitted(&input, given, &catalog)?;
+    let document =
+        document(&input, &described, &calibration, &args.into.display().to_string(), global);
+    files::write_whole(&args.into, &format!("{:#}\n", calibration_json(&document)))?;
+    Ok(either(global, || calibrate_json(&document), || calibrate_text(&document, heading())))
+}
+
+/// Step logs against step times: each pool is calibrated on its closed loops and predicts the rest.
+pub(super) fn validate(logs: &[(&str, String)], global: &Global) -> Result<String, Failure> {
+    let catalog = catalog_of(global)?;
+    let mut runs = Vec::new();
+    for (name, text) in logs {
+        let found = results(name, text).map_err(|errors| {
+            Failure::input(errors.iter().map(|e| complaint(name, e)).collect())
+        })?;
+        runs.extend(found.runs);
+    }
+    // Limits that differ make another schedule, not another step time.
+    let mut pools: BTreeMap<Key, Vec<EngineRun>> = BTreeMap::new();
+    for run in runs {
+        pools.entry(key(&run.setup)).or_default().push(run);
+    }
+    let mut calibrations = Vec::new();
+    for runs in pools.into_values() {
+        let (closed, open): (Vec<_>, Vec<_>) = runs.into_iter().partition(|r| r.clients.is_some());
+        let described = describe(&PoolArgs::bare(), &closed, &catalog)?;
+        let input = pool_input(&described, &catalog, None, None, None)?;
+        let given = Given { points: &[], runs: &closed, held_out: &open, flags: Vec::new() };
+        let calibration = fitted(&input, given, &catalog)?;
+        calibrations.push((described, calibration));
+    }
+    let mut documents = Vec::new();
+    for (described, calibration) in &calibrations {
+        let input = pool_input(described, &catalog, None, None, None)?;
+        documents.push(document(&input, described, calibration, "", global));
+    }
+    Ok(either(global, || steps_json(&documents), || steps_text(&documents, heading())))
+}
+
+/// What a calibration is given.
+struct Given<'a> {
+    points: &'a [BenchPoint],
+    runs: &'a [EngineRun],
+    held_out: &'a [EngineRun],
+    flags: Vec<Flag>,
+}
+
+fn fitted(
+    input: &FitInput<'_>,
+    given: Given<'_>,
+    catalog: &Catalog,
+) -> Result<Calibration, Failure> {
+    let budget = fit(input).map_err(|e| no_budget(&e, input.model))?;
+    let rows = constants(catalog);
+    let pool = pool_steps(input, &budget, 1, &rows).map_err(|e| {
+        let help = "name an accelerator that `plimsoll catalog accelerators` lists with its peaks";
+        usage(e, help.to_owned())
     })?;
     let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
     let asked = CalibrateInput {
@@ -39,39 +94,46 @@ pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Fa
         prior: pool.rates(&values),
         budget: &budget,
         reserves_output: input.engine.name == "tensorrt-llm",
-        points: &points,
-        runs: &runs,
-        held_out: &held_out,
-        flags: flags.clone(),
+        points: given.points,
+        runs: given.runs,
+        held_out: given.held_out,
+        flags: given.flags.clone(),
         level: 0.9,
     };
-    let calibration = calibrate(&asked).map_err(|error| {
+    calibrate(&asked).map_err(|error| {
         let mut diagnostics = vec![
             Diagnostic::about("nothing-to-fit", "command line", error.to_string())
                 .help("mend what is said of the files, or give others"),
         ];
-        diagnostics.extend(flags.iter().filter(|f| f.rejects).map(|flag| {
+        diagnostics.extend(given.flags.iter().filter(|f| f.rejects).map(|flag| {
             let place = format!("{}, {} {}", flag.origin.file, flag.origin.tool, flag.origin.row);
             Diagnostic::about(flag.code, place, format!("`{}`: {}", flag.field, flag.message))
         }));
         Failure::input(diagnostics)
-    })?;
-    let document = CalibrationDocument {
+    })
+}
+
+fn document<'a>(
+    input: &FitInput<'_>,
+    described: &PoolArgs,
+    calibration: &'a Calibration,
+    into: &str,
+    global: &Global,
+) -> CalibrationDocument<'a> {
+    CalibrationDocument {
         version: crate::VERSION,
         as_of: global.as_of.unwrap_or_else(clock).to_string(),
-        into: args.into.display().to_string(),
+        into: into.to_owned(),
         model: input.name.clone(),
         accelerator: input.accelerator.name.clone(),
         engine: described.engine.clone(),
-        weights: plimsoll_perf::dtype(input.format),
+        weights: dtype(input.format),
         kv_element_bytes: input.kv_element_bytes,
         tensor_parallel: input.placement.tensor,
         pipeline_parallel: input.placement.pipeline,
         expert_parallel: input.placement.expert,
-        calibration: &calibration,
-    };
-    files::write_whole(&args.into, &format!("{:#}\n", calibration_json(&document)))?;
-    Ok(either(global, || calibrate_json(&document), || calibrate_text(&document, heading())))
+        calibration,
+    }
 }
 
 /// Points, chosen runs, runs of the same pool that were not chosen, and what was noticed.
@@ -128,8 +190,10 @@ fn read(args: &CalibrateArgs) -> Result<Read, Failure> {
     Ok((points, runs, held_out, flags))
 }
 
+type Key = (String, String, String, String, String, u64);
+
 /// What makes two runs of one pool.
-fn key(s: &RunSetup) -> (String, String, String, String, String, u64) {
+fn key(s: &RunSetup) -> Key {
     (
         s.model.clone(),
         s.accelerator.clone(),
@@ -149,19 +213,15 @@ fn complaint(file: &str, error: &ResultsError) -> Diagnostic {
 }
 
 /// The pool: as the step logs say it, or as the command line does.
-fn describe(
-    args: &CalibrateArgs,
-    runs: &[EngineRun],
-    catalog: &Catalog,
-) -> Result<PoolArgs, Failure> {
+fn describe(args: &PoolArgs, runs: &[EngineRun], catalog: &Catalog) -> Result<PoolArgs, Failure> {
     let Some(first) = runs.first() else {
-        if args.pool.model.is_none() && args.pool.hf_config.is_none() {
+        if args.model.is_none() && args.hf_config.is_none() {
             return Err(usage(
                 "these files do not say which model was measured".to_owned(),
                 "add `--model NAME --accelerator NAME --engine NAME@VERSION`".to_owned(),
             ));
         }
-        return Ok(args.pool.clone());
+        return Ok(args.clone());
     };
     let own = key(&first.setup);
     if let Some(other) = runs.iter().find(|run| key(&run.setup) != own) {
@@ -184,7 +244,7 @@ fn describe(
         };
     let model = |name: &str| catalog.model(name).ok().map(|m| m.name.clone());
     let device = |name: &str| catalog.accelerator(name).ok().map(|a| a.name.clone());
-    if named(&args.pool.model, &own.0, &model) || named(&args.pool.accelerator, &own.1, &device) {
+    if named(&args.model, &own.0, &model) || named(&args.accelerator, &own.1, &device) {
         return Err(usage(
             format!("the step logs are of {} on {}", own.0, own.1),
             "leave `--model` and `--accelerator` out: step logs carry their own setup".to_owned(),
@@ -198,7 +258,7 @@ fn describe(
     };
     let setup = &first.setup;
     Ok(PoolArgs {
-        model: args.pool.hf_config.is_none().then(|| setup.model.clone()),
+        model: args.hf_config.is_none().then(|| setup.model.clone()),
         accelerator: Some(setup.accelerator.clone()),
         engine: own.2,
         tensor_parallel: setup.tensor_parallel,
@@ -211,6 +271,6 @@ fn describe(
         max_num_seqs: Some(setup.max_num_seqs),
         max_num_batched_tokens: Some(Tokens::new(setup.max_num_batched_tokens)),
         block_size: Some(Tokens::new(setup.block_size)),
-        ..args.pool.clone()
+        ..args.clone()
     })
 }
