@@ -182,7 +182,12 @@ fn fit(
             let (value, share) = (p.constant.value, p.constant.term.is_efficiency());
             // The host's time counts only where it is the longer one: begun low, a fit would never notice it.
             let host = matches!(p.constant.term, Term::EagerSeconds | Term::PieceSeconds);
-            let (least, most) = if share { (0.02, 0.97) } else { (value / 30.0, value * 30.0) };
+            let (least, most) = match p.constant.term {
+                _ if share => (0.02, 0.97),
+                // Longer than this is a queue, not a way.
+                Term::PathSeconds => (1e-3, 0.08),
+                _ => (value / 30.0, value * 30.0),
+            };
             Parameter {
                 prior: value,
                 prior_sd: p.sd,

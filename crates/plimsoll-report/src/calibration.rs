@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use plimsoll_study::{Calibration, Provenance};
+use plimsoll_units::grouped;
 use serde_json::{Value, json};
 
 use crate::Heading;
@@ -149,17 +150,28 @@ pub fn calibrate_text(document: &CalibrationDocument<'_>, heading: Heading) -> S
         .collect();
     let _ = writeln!(out, "\n{}", heading.apply("What each run or point informs"));
     out += &aligned(&["run or point", "used", "error", "left out", "informs"], &rows, &[1, 2, 3]);
-    let range = |r: Option<[f64; 2]>| {
-        r.map_or_else(|| "not seen".to_owned(), |[low, high]| format!("{low:.0} to {high:.0}"))
-    };
     let r = &c.region;
+    let seen = [
+        ("decoding sequences a step", r.decodes),
+        ("tokens of context a step", r.context_tokens),
+        ("prompt tokens a step", r.prefill_tokens),
+        ("tokens a prompt", r.prompt_tokens),
+    ];
+    let seen: Vec<String> = seen
+        .into_iter()
+        .filter_map(|(what, range)| {
+            let [low, high] = range?.map(|x| grouped(x.round() as u64));
+            Some(if low == high {
+                format!("{low} {what}")
+            } else {
+                format!("{low} to {high} {what}")
+            })
+        })
+        .collect();
     let _ = writeln!(
         out,
-        "\nIt may be used for steps of {} decoding sequences, {} tokens of context together, {} prompt tokens, and prompts of {} tokens; beyond, it extrapolates.",
-        range(r.decodes),
-        range(r.context_tokens),
-        range(r.prefill_tokens),
-        range(r.prompt_tokens)
+        "\nWhat was seen, and hence where it may be used: {}. Beyond, it extrapolates.",
+        seen.join(", ")
     );
     for flag in &c.flags {
         let word = if flag.rejects { "rejected" } else { "note" };

@@ -149,6 +149,8 @@ enum Seen {
     Steps { loads: Vec<StepLoad>, kind: &'static str },
     /// The mean gap of a point.
     Gap(SteadyInput),
+    /// The median gap of a point, which steps with prompts hardly move.
+    MedianGap(SteadyInput),
     /// The first token of a point.
     First(SteadyInput),
     /// Tokens per second of a point.
@@ -169,7 +171,7 @@ impl Row {
     fn kind(&self) -> &'static str {
         match &self.seen {
             Seen::Steps { kind, .. } => kind,
-            Seen::Gap(_) => "gap between tokens",
+            Seen::Gap(_) | Seen::MedianGap(_) => "gap between tokens",
             Seen::First(_) => "first token",
             Seen::Rate(_) => "throughput",
         }
@@ -178,7 +180,8 @@ impl Row {
     fn predicted(&self, pool: &PoolSteps, rates: &Rates) -> f64 {
         let state = |input: &SteadyInput| {
             let path = rates.get(Term::PathSeconds);
-            let input = SteadyInput { path, wave: rates.get(Term::WaveShare), ..*input };
+            let wave = input.wave * rates.get(Term::WaveShare);
+            let input = SteadyInput { path, wave, ..*input };
             steady(&input, &|batch| step(&pool.work, rates, batch).total())
         };
         match &self.seen {
@@ -186,6 +189,7 @@ impl Row {
                 loads.iter().map(|load| step(&pool.work, rates, &load.batch()).total()).sum()
             }
             Seen::Gap(input) => state(input).tpot,
+            Seen::MedianGap(input) => state(input).itl_p50,
             Seen::First(input) => state(input).ttft,
             Seen::Rate(input) => state(input).output_rate,
         }
@@ -500,8 +504,15 @@ fn take_point(
         return;
     }
     let before = rows.len();
+    // An open loop near its limit is where a small error of the step time makes a large one of the state. By Little's law the
+    // measured requests in flight say what state it was.
+    let in_flight = point.in_flight_mean.or_else(|| Some(point.requests_per_s? * point.e2e.mean?));
+    let load = match (point.load, in_flight) {
+        (Load::Rate(_), Some(in_flight)) => Load::Concurrency(in_flight.max(1e-3)),
+        (load, _) => load,
+    };
     let offered = SteadyInput {
-        load: point.load,
+        load,
         prompt: prompt.mean,
         cached: prompt.mean * point.cached_share.unwrap_or(0.0),
         output: output.mean,
@@ -510,12 +521,14 @@ fn take_point(
         kv_tokens: input.budget.kv_tokens as f64,
         reserves_output: input.reserves_output,
         path: 0.0,
-        wave: 0.0,
+        // Clients of a closed loop start together; so do the requests of no other load.
+        wave: f64::from(u8::from(matches!(point.load, Load::Concurrency(_)))),
     };
     let work = &input.pool.work;
     let one = plimsoll_perf::Batch::decode(1.0, prompt.mean);
     let least = floor(work, &input.prior, &one);
-    let gap = point.tpot.centre().or(point.itl.mean);
+    let mean_gap = point.tpot.centre().or(point.itl.mean);
+    let gap = mean_gap.or(point.itl.p50);
     if let Some(gap) = gap {
         if gap < least {
             flag(
@@ -531,13 +544,11 @@ fn take_point(
                 ),
             );
         } else {
-            rows.push(Row {
-                source,
-                seen: Seen::Gap(offered),
-                measured: gap,
-                sd: 0.05,
-                shown_only: false,
-            });
+            let seen = match mean_gap {
+                Some(_) => Seen::Gap(offered),
+                None => Seen::MedianGap(offered),
+            };
+            rows.push(Row { source, seen, measured: gap, sd: 0.05, shown_only: false });
         }
     }
     let whole = plimsoll_perf::Batch::chunk(prompt.mean, 0.0);
@@ -597,7 +608,7 @@ fn take_point(
     let used = rows.len() - before;
     if used > 0 {
         widen(&mut region.prompt_tokens, prompt.mean);
-        if let Load::Concurrency(clients) | Load::StaticBatch(clients) = point.load {
+        if let Load::Concurrency(clients) | Load::StaticBatch(clients) = load {
             widen(&mut region.decodes, clients);
             widen(&mut region.context_tokens, clients * (prompt.mean + output.mean / 2.0));
         }

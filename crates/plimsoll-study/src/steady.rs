@@ -147,7 +147,8 @@ impl State {
         };
         let requests = due / mean;
         // A request comes in the middle of a step, then its own prompt is read, after those before it.
-        let busy = (requests * parts * mixed).min(0.98);
+        // All prompts that came during a step join the next, as far as its budget reaches: only a full budget makes a queue.
+        let busy = (due * fresh / room).min(0.98);
         let own = parts.max(1.0) * mixed;
         let wait = own * busy / (2.0 * (1.0 - busy));
         let first = own + wait + if decoding > 1.0 { 0.5 * mean } else { 0.0 };

@@ -205,7 +205,10 @@ fn key(s: &RunSetup) -> Key {
 }
 
 fn complaint(file: &str, error: &ResultsError) -> Diagnostic {
-    let diagnostic = Diagnostic::about("bad-evidence", file, error.to_string());
+    // The file is named once, as the place.
+    let message = error.to_string();
+    let message = message.strip_prefix(&format!("{file}: ")).unwrap_or(&message).to_owned();
+    let diagnostic = Diagnostic::about("bad-evidence", file, message);
     match error.help() {
         Some(help) => diagnostic.help(help),
         None => diagnostic,
