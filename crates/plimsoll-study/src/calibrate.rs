@@ -140,6 +140,8 @@ pub enum CalibrateError {
         rejected: usize,
         /// How many were given.
         given: usize,
+        /// Why.
+        flags: Vec<Flag>,
     },
 }
 
@@ -211,7 +213,7 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
     let given = input.runs.len() + input.points.len();
     if rows.is_empty() {
         let rejected = given - sources.iter().filter(|s| s.used > 0).count();
-        return Err(CalibrateError::Nothing { rejected, given });
+        return Err(CalibrateError::Nothing { rejected, given, flags });
     }
     let terms = terms(input, &rows);
     let all: Vec<&Row> = rows.iter().filter(|r| !r.shown_only).collect();
@@ -543,13 +545,15 @@ fn take_point(
                     work.tensor * work.pipeline
                 ),
             );
-        } else {
-            let seen = match mean_gap {
-                Some(_) => Seen::Gap(offered),
-                None => Seen::MedianGap(offered),
-            };
-            rows.push(Row { source, seen, measured: gap, sd: 0.05, shown_only: false });
+            // A file that is wrong about this may be wrong about the rest.
+            sources.push(report(point.origin.clone(), name, 0, 0));
+            return;
         }
+        let seen = match mean_gap {
+            Some(_) => Seen::Gap(offered),
+            None => Seen::MedianGap(offered),
+        };
+        rows.push(Row { source, seen, measured: gap, sd: 0.05, shown_only: false });
     }
     let whole = plimsoll_perf::Batch::chunk(prompt.mean, 0.0);
     let prefill = floor(work, &input.prior, &whole);

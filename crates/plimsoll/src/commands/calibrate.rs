@@ -11,8 +11,8 @@ use plimsoll_report::{
 };
 use plimsoll_scenario::Diagnostic;
 use plimsoll_study::{
-    BenchPoint, CalibrateInput, Calibration, EngineRun, FitInput, Flag, RunSetup, calibrate, fit,
-    pool_steps,
+    BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, FitInput, Flag, RunSetup,
+    calibrate, fit, pool_steps,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
@@ -97,7 +97,7 @@ fn fitted(
         points: given.points,
         runs: given.runs,
         held_out: given.held_out,
-        flags: given.flags.clone(),
+        flags: given.flags,
         level: 0.9,
     };
     calibrate(&asked).map_err(|error| {
@@ -105,7 +105,8 @@ fn fitted(
             Diagnostic::about("nothing-to-fit", "command line", error.to_string())
                 .help("mend what is said of the files, or give others"),
         ];
-        diagnostics.extend(given.flags.iter().filter(|f| f.rejects).map(|flag| {
+        let CalibrateError::Nothing { flags, .. } = error;
+        diagnostics.extend(flags.iter().filter(|f| f.rejects).map(|flag| {
             let place = format!("{}, {} {}", flag.origin.file, flag.origin.tool, flag.origin.row);
             Diagnostic::about(flag.code, place, format!("`{}`: {}", flag.field, flag.message))
         }));
