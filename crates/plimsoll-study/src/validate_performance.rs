@@ -214,7 +214,9 @@ fn engine_word(published: &str) -> &str {
 
 /// Pairs that differ in the accelerator and in nothing else that is published, version and source aside.
 fn ranking(cases: &[PerformanceCase], outcomes: &[PerformanceOutcome]) -> Ranking {
-    let mut alike: BTreeMap<String, Vec<(&str, f64, Option<f64>)>> = BTreeMap::new();
+    // The accelerator, what was measured, what is predicted.
+    type Measured<'a> = (&'a str, f64, Option<f64>);
+    let mut alike: BTreeMap<String, Vec<Measured<'_>>> = BTreeMap::new();
     for (case, outcome) in cases.iter().zip(outcomes) {
         let i = &case.inputs;
         for number in outcome.numbers.iter().filter(|n| n.scored && n.metric != Metric::Ttft) {
