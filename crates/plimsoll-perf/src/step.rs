@@ -122,7 +122,8 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         // A device computes its share of all tokens' choices.
         let choices = tokens_all * e.per_token * e.local / e.count;
         let compute = choices * e.flops / (sheet.peak * rates.get(Term::ExpertFlops));
-        let read = e.local * e.share_hit(tokens_all) * e.bytes
+        // A stage that has anything to do has a whole token, even where there are fewer sequences than stages.
+        let read = e.local * e.share_hit(tokens_all.max(1.0)) * e.bytes
             / (sheet.bandwidth * rates.get(Term::ExpertBytes));
         experts = e.layers * joined(compute, read);
         expert_layers = e.layers;
