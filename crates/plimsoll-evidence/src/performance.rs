@@ -61,10 +61,11 @@ impl<'a> Case<'a> {
 
     fn positive(&self, field: &str) -> Result<Option<f64>, EvidenceError> {
         let Some(value) = self.get(field) else { return Ok(None) };
-        let number = value.as_f64().filter(|x| *x > 0.0 && *x <= 1e12);
-        number
-            .map(Some)
-            .ok_or_else(|| self.wrong(field, format!("must be a number above zero; it is {value}")))
+        // Nothing that is measured is smaller, and what is can still be divided by.
+        let number = value.as_f64().filter(|x| (1e-9..=1e12).contains(x));
+        number.map(Some).ok_or_else(|| {
+            self.wrong(field, format!("must be a number above zero, up to 10^12; it is {value}"))
+        })
     }
 
     fn degree(&self, field: &str) -> Result<Option<u64>, EvidenceError> {

@@ -37,13 +37,12 @@ impl RequestPath {
 }
 
 /// Seconds that the keys, values and states of a context take from one pool to another, each device over a link of its own. Nothing overlaps: the
-/// decode pool starts when all of it is there.
+/// decode pool starts when all of it is there. Each stage holds its part of the layers; a context lies in one copy of the attention.
 pub fn kv_transfer_seconds(
     work: &Work,
     context: f64,
     link_bytes_per_second: f64,
     latency: f64,
 ) -> f64 {
-    let shares = work.pipeline * work.attention_replicas;
-    latency + (context * work.kv_bytes() / shares + work.state_bytes) / link_bytes_per_second
+    latency + (context * work.kv_bytes() + work.state_bytes) / work.pipeline / link_bytes_per_second
 }

@@ -155,8 +155,9 @@ impl StepModel {
             )
         };
         let sequence = |n: f64| {
-            let share = rates.get(Term::KvBytes) * rates.sheet.bandwidth;
-            n / shares * (rates.get(Term::SequenceSeconds) + 2.0 * work.state_bytes / share)
+            let state = 2.0 * work.state_bytes / (rates.get(Term::KvBytes) * rates.sheet.bandwidth);
+            let adapter = work.adapter.bytes / (rates.plain[1] * rates.sheet.bandwidth);
+            n / shares * (rates.get(Term::SequenceSeconds) + state + adapter)
         };
         let of_tokens = |n: f64| match n {
             n if n <= 0.0 => 0.0,

@@ -103,6 +103,7 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
     let copies = work.attention_replicas;
     let tokens = tokens_all / copies;
     let sampled = (batch.decodes + batch.prompts.min(batch.prefill)) / copies;
+    let sequences = (batch.decodes + batch.prompts) / copies;
     let gemm = |g: &Gemm, n: f64, peak: f64, flops: f64, bytes: f64| {
         joined(n * g.flops / (peak * flops), g.bytes / (sheet.bandwidth * bytes))
     };
@@ -115,14 +116,16 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         rates.get(Term::GemmBytes),
     ) + gemm(&work.plain, tokens, sheet.peak_plain, plain_flops, plain_bytes)
         + gemm(&work.head, sampled, sheet.peak_plain, plain_flops, plain_bytes)
-        // Every sequence may have its own adapter: nothing is shared.
-        + tokens * work.adapter.bytes / (sheet.bandwidth * plain_bytes);
+        // Every sequence may have its own adapter: sequences share no reading, the tokens of one prompt do.
+        + sequences * work.adapter.bytes / (sheet.bandwidth * plain_bytes)
+        + tokens * work.adapter.flops / (sheet.peak_plain * plain_flops);
     let (mut experts, mut expert_layers) = (0.0, 0.0);
     if let Some(e) = &work.experts {
         // A device computes its share of all tokens' choices.
         let choices = tokens_all * e.per_token * e.local / e.count;
         let compute = choices * e.flops / (sheet.peak * rates.get(Term::ExpertFlops));
-        let read = e.local * e.share_hit(tokens_all) * e.bytes
+        // A stage that has anything to do has a whole token, even where there are fewer sequences than stages.
+        let read = e.local * e.share_hit(tokens_all.max(1.0)) * e.bytes
             / (sheet.bandwidth * rates.get(Term::ExpertBytes));
         experts = e.layers * joined(compute, read);
         expert_layers = e.layers;
@@ -140,8 +143,7 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         prefill_attention += a.layers * (pairs + ramp) * a.prefill_flops / rate;
     }
     // A state is read and written.
-    let states = (batch.decodes + batch.prompts) / copies;
-    kv += 2.0 * states * work.state_bytes / (sheet.bandwidth * rates.get(Term::KvBytes));
+    kv += 2.0 * sequences * work.state_bytes / (sheet.bandwidth * rates.get(Term::KvBytes));
     let mut collectives = 0.0;
     if work.reductions > 0.0 {
         let group = work.tensor.max(work.experts.map_or(1.0, |e| e.group));
@@ -157,7 +159,7 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         + work.layers * rates.get(Term::LayerSeconds)
         + expert_layers * rates.get(Term::ExpertLayerSeconds)
         + work.recurrent_layers * rates.get(Term::RecurrentLayerSeconds)
-        + (batch.decodes + batch.prompts) / copies * rates.get(Term::SequenceSeconds)
+        + sequences * rates.get(Term::SequenceSeconds)
         + batch.prefill / copies * work.layers * rates.get(Term::TokenSeconds);
     let mut parts = Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead };
     // The host launches while the device works: the slower of the two decides.

@@ -147,8 +147,13 @@ impl State {
         };
         let requests = due / mean;
         // A request comes in the middle of a step, then its own prompt is read, after those before it.
-        // All prompts that came during a step join the next, as far as its budget reaches: only a full budget makes a queue.
-        let busy = (due * fresh / room).min(0.98);
+        // Requests that come by chance come in bunches, which queue for what each prompt adds to its steps. Clients that wait for answers
+        // do not bunch up without end: their prompts share steps, and what queues is tokens for the budget.
+        let busy = match input.load {
+            Load::Rate(_) => requests * parts * (mixed - decode),
+            _ => due * fresh / room,
+        };
+        let busy = busy.min(0.98);
         let own = parts.max(1.0) * mixed;
         let wait = own * busy / (2.0 * (1.0 - busy));
         let first = own + wait + if decoding > 1.0 { 0.5 * mean } else { 0.0 };
