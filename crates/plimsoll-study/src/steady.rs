@@ -147,15 +147,15 @@ impl State {
         };
         let requests = due / mean;
         // A request comes in the middle of a step, then its own prompt is read, after those before it.
-        // Requests that come by chance come in bunches, which queue for what each prompt adds to its steps. Clients that wait for answers
-        // do not bunch up without end: their prompts share steps, and what queues is tokens for the budget.
-        let busy = match input.load {
-            Load::Rate(_) => requests * parts * (mixed - decode),
-            _ => due * fresh / room,
+        // Clients that wait for answers do not bunch up: their prompts share steps, and what queues is tokens for the budget. Requests that come by chance
+        // come in bunches, wait for each other, and make each other's steps longer: twice what a queue alone would make them wait.
+        let own = parts.max(1.0) * mixed;
+        let (busy, bunches) = match input.load {
+            Load::Rate(_) => (requests * parts * (mixed - decode), 2.0),
+            _ => (due * fresh / room, 1.0),
         };
         let busy = busy.min(0.98);
-        let own = parts.max(1.0) * mixed;
-        let wait = own * busy / (2.0 * (1.0 - busy));
+        let wait = bunches * own * busy / (2.0 * (1.0 - busy));
         let first = own + wait + if decoding > 1.0 { 0.5 * mean } else { 0.0 };
         let more = parts.max(1.0) * (mixed - decode);
         Self { decoding, decode, mixed, share, mean, first, own: more, requests }

@@ -268,8 +268,8 @@ fn an_engine_of_whole_prompts_is_m_d_1() {
     }
 }
 
-/// An open loop, from nearly idle to three quarters of what it can carry, which is 29 requests a second of this kind: the first token within 13% of
-/// the engine's, too early at high load; the gap within 9%, too small at high load, since a mean batch does not know the bunches that requests come in.
+/// An open loop, from nearly idle to three quarters of what it can carry, which is 29 requests a second of this kind: the first token within 7% of
+/// the engine's; the gap within 9%, too small at high load, since a mean batch does not know the bunches that requests come in.
 #[test]
 fn open_loops() {
     let (work, rates) = pool(LLAMA_8B);
@@ -281,6 +281,6 @@ fn open_loops() {
         let seen = measure(&served, &lengths, 300);
         let said = predicted(LLAMA_8B, Load::Rate(rate), 1000, 200);
         assert!((said.tpot / seen.tpot - 1.0).abs() < gap, "{rate}: {seen:?}\n{said:?}");
-        assert!((said.ttft / seen.ttft - 1.0).abs() < 0.13, "{rate}: {seen:?}\n{said:?}");
+        assert!((said.ttft / seen.ttft - 1.0).abs() < 0.07, "{rate}: {seen:?}\n{said:?}");
     }
 }
