@@ -32,7 +32,7 @@ pub struct StepConstant {
 /// How far predicted gaps between tokens were off, over published measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepBand {
-    /// `dense`, `moe` or `attention-dp`.
+    /// `dense`, `moe` or `attention-dp`: gaps between tokens; `prefill`: first tokens of prompts alone; `throughput`: all requests at once or in one batch.
     pub kind: String,
     /// The device family; all where absent.
     pub family: Option<String>,
@@ -44,4 +44,6 @@ pub struct StepBand {
     pub p90_abs_pct: f64,
     /// How many there were.
     pub cases: u64,
+    /// Pairs of a model and a device among them.
+    pub groups: Option<u64>,
 }

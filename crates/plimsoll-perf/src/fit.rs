@@ -109,7 +109,7 @@ pub fn bounded_least_squares(
                 let gain = cost - trial_cost;
                 (at, now, cost) = (next, trial, trial_cost);
                 damping = (damping * 0.3).max(1e-9);
-                moved = gain > 1e-7 * cost.max(1e-12);
+                moved = gain > 1e-4 * cost.max(1e-12);
                 break;
             }
             damping *= 4.0;

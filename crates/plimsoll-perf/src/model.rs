@@ -62,12 +62,21 @@ pub struct DecodePiece {
 /// tables; the rest are whole coefficients. Coefficients are rounded up, so that no rounding makes a step faster than physics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepModel {
+    /// By how many sequences there are to spread over stages and copies: one, two, and so on; the last for all that have enough.
+    shares: Vec<Share>,
+    host: Host,
+}
+
+/// The times where stages and copies have so many sequences to share.
+#[derive(Clone, Debug, PartialEq)]
+struct Share {
     tokens: Table,
     sampled: Table,
     /// Picoseconds of each prompt token.
     prefill: u64,
     attention: Vec<Kind>,
-    host: Host,
+    /// The largest step that is a captured graph, or one in pieces.
+    graph_tokens: u64,
 }
 
 /// Attention layers with one window.
@@ -83,10 +92,8 @@ struct Kind {
 /// Picoseconds that the host needs at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Host {
-    decode: u64,
     piece: u64,
     eager: u64,
-    graph_tokens: u64,
 }
 
 /// A function of a whole number: each value up to `EXACT`, then every `STRIDE`th with straight lines between.
@@ -130,21 +137,132 @@ impl Table {
         let (low, high) = (knots[index], knots[index + 1]);
         let past = n - origin - index as u64 * stride;
         // Rounded up.
-        low + ((high - low) as u128 * u128::from(past)).div_ceil(u128::from(stride)) as u64
+        let rise = u128::from(high.saturating_sub(low)) * u128::from(past);
+        low.saturating_add(u64::try_from(rise.div_ceil(u128::from(stride))).unwrap_or(u64::MAX))
     }
 }
 
-/// Whole picoseconds, rounded up; a century at most.
+/// Whole picoseconds, rounded up; what does not fit stops at the end of the type, 213 days.
 fn picoseconds(seconds: f64) -> u64 {
-    (seconds * 1e12).ceil().clamp(0.0, 3.2e21) as u64
+    (seconds * 1e12).ceil().max(0.0) as u64
 }
+
+/// Fewer sequences than stages times copies get tables of their own up to this many; beyond, those of the next smaller number, which are slower.
+const SCARCE: u64 = 16;
 
 impl StepModel {
     /// Tabulates the closed form for steps of up to `tokens_most` tokens.
     pub fn new(work: &Work, rates: &Rates, tokens_most: u64) -> Self {
-        let shares = work.pipeline * work.attention_replicas;
-        // The host's share is a maximum, not a term: it is taken out here and put back in `step`.
-        let device = Work { graph_tokens: Some(f64::INFINITY), ..work.clone() };
+        let enough = (work.pipeline * work.attention_replicas) as u64;
+        let mut shares: Vec<Share> = (1..enough.min(SCARCE))
+            .map(|n| Share::of(work, rates, tokens_most, n as f64))
+            .collect();
+        shares.push(Share::of(work, rates, tokens_most, enough as f64));
+        let host =
+            |tokens: f64, prefill: bool| picoseconds(host_seconds(work, rates, tokens, prefill));
+        let host = Host { piece: host(0.0, true), eager: host(f64::INFINITY, true) };
+        let model = Self { shares, host };
+        model.assert_floors(work, rates);
+        model
+    }
+
+    /// No step is ever faster than physics: checked on the coefficients, where it can be checked once for all.
+    fn assert_floors(&self, work: &Work, rates: &Rates) {
+        let alone = self.decode_piece(1, 1);
+        let least = floor(work, rates, &Batch::decode(1.0, 0.0));
+        assert!(
+            alone.base as f64 >= least * 1e12 * 0.999_999,
+            "a step of one token beats the memory bandwidth"
+        );
+        let bytes = work.kv_bytes() / rates.sheet.bandwidth;
+        let slope: u64 = self.shares[0].attention.iter().map(|k| k.slope).sum();
+        assert!(
+            slope as f64 >= bytes * 1e12 * 0.999_999,
+            "a token of context is read faster than the memory allows"
+        );
+    }
+
+    /// The tables for so many sequences.
+    #[inline]
+    fn share(&self, sequences: u64) -> &Share {
+        let last = self.shares.len() - 1;
+        &self.shares[(sequences.saturating_sub(1) as usize).min(last)]
+    }
+
+    /// The time of a step, in picoseconds.
+    #[inline]
+    pub fn step(&self, load: &StepLoad) -> u64 {
+        let tokens = load.prefill + load.decodes;
+        if tokens == 0 {
+            return 0;
+        }
+        let share = self.share(load.decodes + load.prompts);
+        let mut time = share
+            .tokens
+            .at(tokens)
+            .saturating_add(share.sampled.at(load.decodes + load.prompts.min(load.prefill)))
+            .saturating_add(share.prefill.saturating_mul(load.prefill));
+        for kind in &share.attention {
+            let seen = load.context.min(kind.window.saturating_mul(load.decodes));
+            time = time.saturating_add(kind.slope.saturating_mul(seen));
+            let doubled =
+                load.pairs_doubled.min(kind.window.saturating_mul(2).saturating_mul(load.prefill));
+            let pairs = (u128::from(kind.half_pair) * u128::from(doubled)).div_ceil(1000);
+            time = time.saturating_add(u64::try_from(pairs).unwrap_or(u64::MAX));
+        }
+        time.max(self.host(share, tokens, load.prefill > 0))
+    }
+
+    /// What the host needs at least for a step.
+    #[inline]
+    fn host(&self, share: &Share, tokens: u64, prefill: bool) -> u64 {
+        match (tokens <= share.graph_tokens, prefill) {
+            (true, false) => 0,
+            (true, true) => self.host.piece,
+            (false, _) => self.host.eager,
+        }
+    }
+
+    /// The affine piece of a decode step of so many sequences that holds at this context sum.
+    #[inline]
+    pub fn decode_piece(&self, decodes: u64, context: u64) -> DecodePiece {
+        let share = self.share(decodes);
+        let mut base = share.tokens.at(decodes).saturating_add(share.sampled.at(decodes));
+        let (mut slope, mut until) = (0u64, u64::MAX);
+        for kind in &share.attention {
+            let full = kind.window.saturating_mul(decodes);
+            if context <= full {
+                slope = slope.saturating_add(kind.slope);
+                until = until.min(full);
+            } else {
+                base = base.saturating_add(kind.slope.saturating_mul(full));
+            }
+        }
+        let host = self.host(share, decodes, false);
+        if host <= base {
+            return DecodePiece { base, slope, until };
+        }
+        // Eager: the host's time, until the device takes longer.
+        let crossing = (host - base).checked_div(slope).unwrap_or(u64::MAX);
+        if context <= crossing {
+            return DecodePiece { base: host, slope: 0, until: until.min(crossing) };
+        }
+        DecodePiece { base, slope, until }
+    }
+}
+
+impl Share {
+    /// `sequences` may be no more than stages times copies.
+    fn of(work: &Work, rates: &Rates, tokens_most: u64, sequences: f64) -> Self {
+        let (stages, copies) = work.spread(sequences);
+        // As many stages and copies as have something to do, and no host: its time is a maximum, not a term, and is put back in `step`.
+        let device = Work {
+            pipeline: stages,
+            attention_replicas: copies,
+            graph_tokens: Some(f64::INFINITY),
+            ..work.clone()
+        };
+        let shares = stages * copies;
         // A decode step without context is what depends on tokens and what depends on sequences; the latter is taken apart.
         let head = |sampled: f64| {
             let n = sampled / shares;
@@ -161,7 +279,11 @@ impl StepModel {
         };
         let of_tokens = |n: f64| match n {
             n if n <= 0.0 => 0.0,
-            n => step(&device, rates, &Batch::decode(n, 0.0)).total() - head(n) - sequence(n),
+            // A table begins where every share has a sequence; below, it is not used.
+            n => {
+                let n = n.max(sequences);
+                step(&device, rates, &Batch::decode(n, 0.0)).total() - head(n) - sequence(n)
+            }
         };
         let tokens = Table::of(tokens_most, of_tokens);
         let sampled =
@@ -180,84 +302,9 @@ impl StepModel {
                 window: a.window.map_or(u64::MAX, |w| w as u64),
             });
         }
-        let host =
-            |tokens: f64, prefill: bool| picoseconds(host_seconds(work, rates, tokens, prefill));
-        let host = Host {
-            decode: host(1.0, false),
-            piece: host(0.0, true),
-            eager: host(f64::INFINITY, true),
-            graph_tokens: work.graph_tokens.map_or(0, |n| (n * work.pipeline) as u64),
-        };
-        let model = Self { tokens, sampled, prefill: picoseconds(prefill), attention, host };
-        // No step is ever faster than physics: checked on the coefficients, where it can be checked once for all.
-        let alone = model.decode_piece(1, 1);
-        let least = floor(work, rates, &Batch::decode(1.0, 0.0));
-        assert!(
-            alone.base as f64 >= least * 1e12 * 0.999_999,
-            "a step of one token beats the memory bandwidth"
-        );
-        let slope: u64 = model.attention.iter().map(|k| k.slope).sum();
-        let bytes = work.kv_bytes() / rates.sheet.bandwidth / shares;
-        assert!(
-            slope as f64 >= bytes * 1e12 * 0.999_999,
-            "a token of context is read faster than the memory allows"
-        );
-        model
-    }
-
-    /// The time of a step, in picoseconds.
-    #[inline]
-    pub fn step(&self, load: &StepLoad) -> u64 {
-        let tokens = load.prefill + load.decodes;
-        if tokens == 0 {
-            return 0;
-        }
-        let mut time = self.tokens.at(tokens)
-            + self.sampled.at(load.decodes + load.prompts.min(load.prefill))
-            + self.prefill * load.prefill;
-        for kind in &self.attention {
-            time += kind.slope * load.context.min(kind.window.saturating_mul(load.decodes));
-            let doubled =
-                load.pairs_doubled.min(kind.window.saturating_mul(2).saturating_mul(load.prefill));
-            time += (u128::from(kind.half_pair) * u128::from(doubled)).div_ceil(1000) as u64;
-        }
-        time.max(self.host(tokens, load.prefill > 0))
-    }
-
-    /// What the host needs at least for a step.
-    #[inline]
-    fn host(&self, tokens: u64, prefill: bool) -> u64 {
-        match prefill {
-            false => self.host.decode,
-            true if tokens <= self.host.graph_tokens => self.host.piece,
-            true => self.host.eager,
-        }
-    }
-
-    /// The affine piece of a decode step of so many sequences that holds at this context sum.
-    #[inline]
-    pub fn decode_piece(&self, decodes: u64, context: u64) -> DecodePiece {
-        let mut base = self.tokens.at(decodes) + self.sampled.at(decodes);
-        let (mut slope, mut until) = (0, u64::MAX);
-        for kind in &self.attention {
-            let full = kind.window.saturating_mul(decodes);
-            if context <= full {
-                slope += kind.slope;
-                until = until.min(full);
-            } else {
-                base += kind.slope * full;
-            }
-        }
-        let host = self.host.decode;
-        if host <= base {
-            return DecodePiece { base, slope, until };
-        }
-        // Eager: the host's time, until the device takes longer.
-        let crossing = (host - base).checked_div(slope).unwrap_or(u64::MAX);
-        if context <= crossing {
-            return DecodePiece { base: host, slope: 0, until: until.min(crossing) };
-        }
-        DecodePiece { base, slope, until }
+        // Each stage launches its own part.
+        let graph_tokens = work.graph_tokens.map_or(0, |n| (n * stages) as u64);
+        Self { tokens, sampled, prefill: picoseconds(prefill), attention, graph_tokens }
     }
 }
 
@@ -265,6 +312,6 @@ impl DecodePiece {
     /// The time of a step at a context sum within the piece.
     #[inline]
     pub fn at(&self, context: u64) -> u64 {
-        self.base + self.slope * context
+        self.base.saturating_add(self.slope.saturating_mul(context))
     }
 }

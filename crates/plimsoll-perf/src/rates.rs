@@ -171,8 +171,8 @@ pub struct Datasheet {
 impl Datasheet {
     /// Of a device that computes in this format; none where it has no 16-bit peak.
     pub fn of(accelerator: &Accelerator, format: Format) -> Option<Self> {
-        // Without a figure a fifth generation x16 slot is assumed, the slowest link of current servers.
-        let link = accelerator.interconnect.bandwidth.map_or(64e9, |b| b.get());
+        // Without a figure a fourth generation x16 slot is assumed, the slowest link of current servers.
+        let link = accelerator.interconnect.bandwidth.map_or(32e9, |b| b.get());
         Some(Self {
             bandwidth: accelerator.bandwidth.get(),
             peak: peak_of(accelerator, format)?,

@@ -89,18 +89,18 @@ pub(crate) fn joined(compute: f64, read: f64) -> f64 {
 pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
     let sheet = &rates.sheet;
     // Each pipeline stage works on its own part of the sequences, each attention copy too.
+    let (stages, copies) = work.spread(batch.decodes + batch.prompts);
     let batch = Batch {
-        prefill: batch.prefill / work.pipeline,
-        pairs: batch.pairs / work.pipeline,
-        prompts: batch.prompts / work.pipeline,
-        decodes: batch.decodes / work.pipeline,
-        context: batch.context / work.pipeline,
+        prefill: batch.prefill / stages,
+        pairs: batch.pairs / stages,
+        prompts: batch.prompts / stages,
+        decodes: batch.decodes / stages,
+        context: batch.context / stages,
     };
     let tokens_all = batch.prefill + batch.decodes;
     if tokens_all <= 0.0 {
         return Parts::default();
     }
-    let copies = work.attention_replicas;
     let tokens = tokens_all / copies;
     let sampled = (batch.decodes + batch.prompts.min(batch.prefill)) / copies;
     let sequences = (batch.decodes + batch.prompts) / copies;
@@ -124,7 +124,7 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         // A device computes its share of all tokens' choices.
         let choices = tokens_all * e.per_token * e.local / e.count;
         let compute = choices * e.flops / (sheet.peak * rates.get(Term::ExpertFlops));
-        // A stage that has anything to do has a whole token, even where there are fewer sequences than stages.
+        // A stage that has anything to do has a whole token.
         let read = e.local * e.share_hit(tokens_all.max(1.0)) * e.bytes
             / (sheet.bandwidth * rates.get(Term::ExpertBytes));
         experts = e.layers * joined(compute, read);
@@ -149,7 +149,7 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         let group = work.tensor.max(work.experts.map_or(1.0, |e| e.group));
         let hops = libm::log2(group).max(1.0);
         // Copies of the attention bring all their tokens to the experts and take them back.
-        let moved = if copies > 1.0 { tokens_all } else { tokens };
+        let moved = if work.attention_replicas > 1.0 { tokens_all } else { tokens };
         let sent = moved * work.hidden * 2.0 * 2.0 * (group - 1.0) / group;
         let each = rates.get(Term::ReduceSeconds) * (0.7 + 0.3 * hops)
             + sent / (sheet.link * rates.get(Term::ReduceBytes));
@@ -168,10 +168,10 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
     parts
 }
 
-/// What the host needs to launch a step. A step of decodes alone is one graph, launched at once.
+/// What the host needs to launch a step. A step of decodes alone is one graph, launched at once, where one was captured for its size.
 pub(crate) fn host_seconds(work: &Work, rates: &Rates, tokens: f64, prefill: bool) -> f64 {
     let each = match work.graph_tokens {
-        Some(_) if !prefill => return 0.0,
+        Some(most) if tokens <= most && !prefill => return 0.0,
         Some(most) if tokens <= most => rates.get(Term::PieceSeconds),
         _ => rates.get(Term::EagerSeconds),
     };
@@ -188,8 +188,9 @@ pub(crate) fn kv_seconds(bytes: f64, flops: f64, rates: &Rates) -> f64 {
 /// The least time that physics allows: everything read once at full bandwidth, or everything computed at the full peak.
 pub fn floor(work: &Work, rates: &Rates, batch: &Batch) -> f64 {
     let sheet = &rates.sheet;
-    let copies = work.attention_replicas * work.pipeline;
-    let tokens_all = (batch.prefill + batch.decodes) / work.pipeline;
+    let (stages, copies) = work.spread(batch.decodes + batch.prompts);
+    let copies = copies * stages;
+    let tokens_all = (batch.prefill + batch.decodes) / stages;
     let tokens = (batch.prefill + batch.decodes) / copies;
     if tokens <= 0.0 {
         return 0.0;
@@ -204,7 +205,10 @@ pub fn floor(work: &Work, rates: &Rates, batch: &Batch) -> f64 {
         .sum();
     // A skewed router hits fewer experts than an even one; at least those of one token.
     let experts = work.experts.map_or(0.0, |e| e.layers * e.local * e.share_hit(1.0) * e.bytes);
-    let weights = work.quantised.bytes + work.plain.bytes + experts;
+    // Only a token that is sampled needs the head.
+    let sampled = batch.decodes + batch.prompts.min(batch.prefill);
+    let head = if sampled > 0.0 { work.head.bytes } else { 0.0 };
+    let weights = work.quantised.bytes + work.plain.bytes + head + experts;
     let read = (weights + seen) / sheet.bandwidth;
     let chosen = work.experts.map_or(0.0, |e| {
         e.layers * tokens_all * e.per_token * e.local / e.count * e.flops / sheet.peak

@@ -211,6 +211,12 @@ impl Work {
         }
     }
 
+    /// Pipeline stages and attention copies that have something to do: a sequence is in one of them at a time.
+    pub fn spread(&self, sequences: f64) -> (f64, f64) {
+        let copies = self.attention_replicas.min(sequences).max(1.0);
+        (self.pipeline.min(sequences / copies).max(1.0), copies)
+    }
+
     /// Whether its steps depend on a constant at all.
     pub fn uses(&self, term: Term) -> bool {
         match term {

@@ -801,6 +801,8 @@ table! {
         p90_abs_pct: crate::values::Plain, required;
         /// How many there were.
         cases: Whole<1, 1_000_000_000>, required;
+        /// Pairs of a model and a device among them.
+        groups: Whole<1, 1_000_000>, optional("not known");
     }
 }
 
@@ -813,6 +815,7 @@ impl BandEntry {
             median_abs_pct: self.median_abs_pct.get(),
             p90_abs_pct: self.p90_abs_pct.get(),
             cases: self.cases.get(),
+            groups: self.groups.map(|n| n.get()),
         }
     }
 }

@@ -50,9 +50,13 @@ pub fn pool_steps(
 ) -> Result<PoolSteps, String> {
     let FitInput { accelerator, engine, placement, format, kv_element_bytes, .. } = *input;
     let group = u32::try_from(placement.tensor).unwrap_or(u32::MAX);
-    // vLLM captures graphs for twice its largest batch, 512 at most.
-    let captured = Engine::default_for(&engine.graph_max_seqs, accelerator, group)
-        .unwrap_or_else(|| budget.max_num_seqs.saturating_mul(2).min(512));
+    let captured = match Engine::default_for(&engine.graph_max_seqs, accelerator, group) {
+        Some(most) => most,
+        // vLLM captures graphs for twice its largest batch, 512 at most.
+        None if engine.name == "vllm" => budget.max_num_seqs.saturating_mul(2).min(512),
+        // Nobody wrote down what the others capture: every batch, as far as is known.
+        None => u64::from(u32::MAX),
+    };
     let layout = Layout {
         placement,
         format,
@@ -89,32 +93,39 @@ impl PoolSteps {
         self.selection.rates(values, self.sheet)
     }
 
-    /// How sure its built-in step times are.
+    /// How sure the gaps between tokens are that the built-in constants give.
     pub fn band(&self, catalog: &Catalog) -> Band {
-        let found: Option<&StepBand> =
-            band(&catalog.step_bands, self.kind, self.family, &self.engine);
-        let known = self.family.is_some();
-        match found {
-            Some(band) if known && band.family.is_some() => Band {
-                median_abs_pct: band.median_abs_pct,
-                p90_abs_pct: band.p90_abs_pct,
-                n: band.cases,
-                measured_on: format!(
-                    "{} models on {}{}",
-                    self.kind,
-                    band.family.as_deref().unwrap_or("any device"),
-                    band.engine.as_ref().map_or(String::new(), |e| format!(" with {e}"))
-                ),
-                provenance: Provenance::Modeled,
-            },
+        self.band_of(catalog, self.kind)
+    }
+
+    /// How sure first tokens (`prefill`) and peaks (`throughput`) are.
+    pub fn band_of(&self, catalog: &Catalog, kind: &str) -> Band {
+        let found: Option<&StepBand> = band(&catalog.step_bands, kind, self.family, &self.engine);
+        let Some(band) = found.filter(|_| self.family.is_some()) else {
             // Nobody measured this family: a roofline from the datasheet, which may be off by half either way.
-            _ => Band {
+            return Band {
                 median_abs_pct: 40.0,
                 p90_abs_pct: 100.0,
                 n: 0,
                 measured_on: "nothing of the kind: a roofline from the datasheet".to_owned(),
                 provenance: Provenance::Modeled,
-            },
+            };
+        };
+        let devices = band.family.as_deref().unwrap_or("all devices");
+        let engine = band.engine.as_ref().map_or(String::new(), |e| format!(" with {e}"));
+        // Other devices' errors say less of this one.
+        let (factor, other) = match &band.family {
+            None if kind == self.kind => (1.5, ", and none of this family: half as much again"),
+            _ => (1.0, ""),
+        };
+        Band {
+            median_abs_pct: band.median_abs_pct * factor,
+            p90_abs_pct: band.p90_abs_pct * factor,
+            n: band.cases,
+            measured_on: format!(
+                "published {kind} measurements on {devices}{engine}, not seen by the fit{other}"
+            ),
+            provenance: Provenance::Modeled,
         }
     }
 }

@@ -75,7 +75,8 @@ pub fn steady(input: &SteadyInput, step: &dyn Fn(&Batch) -> f64) -> Steady {
                     clients > at_cap.in_flight() + 1.0,
                 );
             }
-            let state = bisect(cap, |d| State::at(input, d, step), |s| s.in_flight() > clients);
+            let excess = |s: &State| s.in_flight() / clients - 1.0;
+            let state = solve(cap, |d| State::at(input, d, step), excess);
             state.steady(input, 0.0, false)
         }
         Load::Rate(rate) => {
@@ -83,21 +84,41 @@ pub fn steady(input: &SteadyInput, step: &dyn Fn(&Batch) -> f64) -> Steady {
             if at_cap.requests <= rate {
                 return at_cap.steady(input, 0.0, true);
             }
-            bisect(cap, |d| State::at(input, d, step), |s| s.requests > rate)
+            solve(cap, |d| State::at(input, d, step), |s| s.requests / rate - 1.0)
                 .steady(input, 0.0, false)
         }
         Load::AllAtOnce => State::at(input, cap, step).steady(input, 0.0, true),
     }
 }
 
-/// The largest number of decoding sequences for which `over` does not hold yet.
-fn bisect(cap: f64, at: impl Fn(f64) -> State, over: impl Fn(&State) -> bool) -> State {
+/// The number of decoding sequences at which a rising `excess` is zero, given that it is above zero at `cap`: false position (Illinois), with a
+/// bisection every fourth time, for the kinks.
+fn solve(cap: f64, at: impl Fn(f64) -> State, excess: impl Fn(&State) -> f64) -> State {
     let (mut low, mut high) = (1e-6, cap);
-    for _ in 0..36 {
-        let middle = 0.5 * (low + high);
-        if over(&at(middle)) { high = middle } else { low = middle }
+    let (mut below, mut above) = (excess(&at(low)), excess(&at(high)));
+    let mut found = at(low);
+    if below >= 0.0 {
+        return found;
     }
-    at(0.5 * (low + high))
+    for round in 0..60 {
+        let middle = match round % 4 {
+            3 => 0.5 * (low + high),
+            _ => (low * above - high * below) / (above - below),
+        };
+        found = at(middle);
+        let value = excess(&found);
+        if value > 0.0 {
+            (high, above) = (middle, value);
+            below *= 0.5;
+        } else {
+            (low, below) = (middle, value);
+            above *= 0.5;
+        }
+        if high - low <= 1e-12 * high || value.abs() <= 1e-13 {
+            break;
+        }
+    }
+    found
 }
 
 /// What happens while `decoding` sequences decode and every one that ends is replaced.
