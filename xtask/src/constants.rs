@@ -389,7 +389,9 @@ fn toml(
             );
         }
     }
-    let mut bands: BTreeMap<(&str, &str, &str), (Vec<f64>, BTreeSet<String>)> = BTreeMap::new();
+    // Errors, and the groups they are of.
+    type Seen = (Vec<f64>, BTreeSet<String>);
+    let mut bands: BTreeMap<(&str, &str, &str), Seen> = BTreeMap::new();
     for item in items {
         let batch = matches!(item.case.inputs.load, Load::StaticBatch(_));
         let kind = match item.target.metric {

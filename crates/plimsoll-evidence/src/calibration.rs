@@ -18,16 +18,24 @@ pub struct CalibrationFile {
     pub engine: String,
     /// How weights are stored.
     pub weights: String,
+    /// Bytes of a cached number.
+    pub kv_element_bytes: u64,
     /// Devices that share each layer.
     pub tensor_parallel: u64,
+    /// Groups of devices that share the layers.
+    pub pipeline_parallel: u64,
+    /// Devices that share the experts whole.
+    pub expert_parallel: u64,
     /// The day it was made.
     pub as_of: String,
     /// Constants with their values.
     pub coefficients: Vec<(Term, f64)>,
     /// Where it may be used.
     pub region: Region,
-    /// How sure it is.
-    pub band: Band,
+    /// How far gaps between tokens were off on what a fit had not seen; none where nothing was left out.
+    pub itl_band: Option<Band>,
+    /// The same of first tokens and steps with prompts.
+    pub ttft_band: Option<Band>,
 }
 
 impl CalibrationFile {
@@ -59,6 +67,12 @@ pub fn calibration(text: &str) -> Result<CalibrationFile, EvidenceError> {
             .filter(|x| x.is_finite() && *x > 0.0)
             .ok_or_else(|| wrong(path))
     };
+    let whole = |name: &str| {
+        let path = format!("/setup/{name}");
+        let found =
+            document.pointer(&path).and_then(Value::as_u64).filter(|n| (1..=4096).contains(n));
+        found.ok_or_else(|| wrong(&path))
+    };
     let list = document.get("coefficients").and_then(Value::as_array);
     let mut coefficients = Vec::new();
     for (i, entry) in list.ok_or_else(|| wrong("/coefficients"))?.iter().enumerate() {
@@ -66,6 +80,13 @@ pub fn calibration(text: &str) -> Result<CalibrationFile, EvidenceError> {
         let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
         let term = Term::named(name).ok_or_else(|| wrong(&format!("{path}/name")))?;
         let value = number(entry.get("value"), &format!("{path}/value"))?;
+        // An hour a step, a million tokens: no constant of ours is larger.
+        let most = if term.unit() == "s" { 3600.0 } else { 1e6 };
+        if value > most {
+            return Err(EvidenceError::NoCalibration(format!(
+                "`{path}/value`: {name} cannot be {value}"
+            )));
+        }
         if term.is_efficiency() && value > 1.0 {
             return Err(EvidenceError::NoCalibration(format!(
                 "`{path}/value`: {name} is a share of the datasheet's peak and cannot be {value}"
@@ -73,42 +94,60 @@ pub fn calibration(text: &str) -> Result<CalibrationFile, EvidenceError> {
         }
         coefficients.push((term, value));
     }
-    let range = |name: &str| {
-        let pair = document.pointer(&format!("/region/{name}")).and_then(Value::as_array)?;
-        Some([pair.first()?.as_f64()?, pair.get(1)?.as_f64()?])
+    if coefficients.is_empty() {
+        return Err(wrong("/coefficients"));
+    }
+    let range = |name: &str| match document.pointer(&format!("/region/{name}")) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let ends = value.as_array().filter(|a| a.len() == 2);
+            let ends = ends.and_then(|a| Some([a[0].as_f64()?, a[1].as_f64()?]));
+            let ends = ends.filter(|[low, high]| 0.0 <= *low && low <= high && *high < 1e15);
+            ends.map(Some).ok_or_else(|| wrong(&format!("/region/{name}")))
+        }
     };
-    // What a fit had not seen, where it had anything to leave out; else only what it was fitted to, which flatters.
-    let groups = ["/left_out", "/fitted"].into_iter().find_map(|path| {
-        document.pointer(path).and_then(Value::as_array).filter(|g| !g.is_empty())
-    });
-    let worst = |field: &str| {
-        let values = groups.into_iter().flatten().filter_map(|g| g.get(field)?.as_f64());
-        values.fold(0.0, f64::max)
+    // Only what a fit had not seen tells its error.
+    let groups: Vec<&Value> =
+        document.pointer("/left_out").and_then(Value::as_array).into_iter().flatten().collect();
+    let band = |kinds: &[&str]| {
+        let mine = || {
+            groups.iter().filter(|g| {
+                g.get("name").and_then(Value::as_str).is_some_and(|n| kinds.contains(&n))
+            })
+        };
+        let worst = |field: &str| {
+            mine()
+                .filter_map(|g| g.get(field)?.as_f64())
+                .fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))))
+        };
+        Some(Band {
+            median_abs_pct: worst("median_abs_pct").filter(|e| (0.0..1e6).contains(e))?,
+            p90_abs_pct: worst("p90_abs_pct").filter(|e| (0.0..1e6).contains(e))?,
+            n: mine().filter_map(|g| g.get("n")?.as_u64()).sum(),
+            measured_on: "the runs and points it was fitted to, each left out in turn".to_owned(),
+            provenance: Provenance::Calibrated,
+        })
     };
-    let n = groups.into_iter().flatten().filter_map(|g| g.get("n")?.as_u64()).sum();
+    let (gaps, firsts) =
+        (["decode steps", "gap between tokens"], ["steps with prompts", "first token"]);
     Ok(CalibrationFile {
         model: text("/setup/model")?,
         accelerator: text("/setup/accelerator")?,
         engine: text("/setup/engine")?,
         weights: text("/setup/weights")?,
-        tensor_parallel: number(
-            document.pointer("/setup/tensor_parallel"),
-            "/setup/tensor_parallel",
-        )? as u64,
+        kv_element_bytes: whole("kv_element_bytes")?,
+        tensor_parallel: whole("tensor_parallel")?,
+        pipeline_parallel: whole("pipeline_parallel")?,
+        expert_parallel: whole("expert_parallel")?,
         as_of: text("/as_of")?,
         coefficients,
         region: Region {
-            decodes: range("decodes"),
-            context_tokens: range("context_tokens"),
-            prefill_tokens: range("prefill_tokens"),
-            prompt_tokens: range("prompt_tokens"),
+            decodes: range("decodes")?,
+            context_tokens: range("context_tokens")?,
+            prefill_tokens: range("prefill_tokens")?,
+            prompt_tokens: range("prompt_tokens")?,
         },
-        band: Band {
-            median_abs_pct: worst("median_abs_pct"),
-            p90_abs_pct: worst("p90_abs_pct"),
-            n,
-            measured_on: "the runs and points it was fitted to, each left out in turn".to_owned(),
-            provenance: Provenance::Calibrated,
-        },
+        itl_band: band(&gaps),
+        ttft_band: band(&firsts),
     })
 }

@@ -15,7 +15,7 @@ mod log;
 mod memory;
 mod performance;
 
-pub use bench::{Results, ResultsError, results};
+pub use bench::{Results, ResultsError, lint_sweep, results};
 pub use calibration::{CalibrationFile, calibration};
 pub use log::{EngineLog, engine_log};
 pub use memory::memory_cases;

@@ -224,7 +224,9 @@ pub fn steps_text(documents: &[CalibrationDocument<'_>], heading: Heading) -> St
         }
         out.push('\n');
     }
-    out += "`as seen`: every step by the client's clock; otherwise an output that was seen late is joined with the next.\n";
+    out += "`decode steps as seen`: decode steps that follow another and precede one, each by the client's clock; `decode steps`: the same, an output\n\
+            that was seen late joined with the next; `steps with prompts`: those, with the decode step before and after them. Fitted from kernel\n\
+            timings, not from the built-in constants, which have seen these logs.\n";
     out
 }
 

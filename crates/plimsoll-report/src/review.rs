@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use plimsoll_study::{Level, Provenance, Resource, Review};
+use plimsoll_study::{Band, Level, Provenance, Resource, Review};
 use plimsoll_units::{Bytes, grouped};
 use serde_json::{Value, json};
 
@@ -152,36 +152,41 @@ fn performance(out: &mut String, review: &Review) {
         .performance
         .iter()
         .map(|p| {
-            let calibrated = p.band.provenance == Provenance::Calibrated;
+            let calibrated = p.itl_band.provenance == Provenance::Calibrated;
+            let latency = |seconds: Option<f64>, band: &Band| match seconds {
+                Some(s) => format!("{} ±{:.0}%", milliseconds(s), band.median_abs_pct),
+                None => "-".to_owned(),
+            };
+            let peak = match (p.peak_output_tokens_per_s, p.peak_fresh_tokens_per_s) {
+                (Some(out), _) => format!("{} tok/s", three_digits(out)),
+                (None, fresh) => format!("{} prompt tok/s", three_digits(fresh.unwrap_or(0.0))),
+            };
             vec![
                 p.name.clone(),
-                p.ttft_floor_s.map_or_else(|| "-".to_owned(), milliseconds),
-                p.itl_floor_s.map_or_else(|| "-".to_owned(), milliseconds),
-                match (p.peak_output_tokens_per_s, p.peak_fresh_tokens_per_s) {
-                    (Some(out), _) => format!("{} tok/s", three_digits(out)),
-                    (None, fresh) => format!("{} prompt tok/s", three_digits(fresh.unwrap_or(0.0))),
-                },
+                latency(p.ttft_floor_s, &p.ttft_band),
+                latency(p.itl_floor_s, &p.itl_band),
+                format!("{peak} ±{:.0}%", p.peak_band.median_abs_pct),
                 p.peak_bound.to_owned(),
                 if calibrated { "calibrated" } else { "modeled" }.to_owned(),
-                format!("±{:.0}% (p90 {:.0}%)", p.band.median_abs_pct, p.band.p90_abs_pct),
             ]
         })
         .collect();
-    let header = ["pool", "TTFT floor", "ITL floor", "peak", "bound by", "from", "error"];
+    let header = ["pool", "TTFT floor", "ITL floor", "peak", "bound by", "from"];
     let _ = writeln!(out);
     out.push_str(&aligned(&header, &rows, &[1, 2, 3]));
+    let worst = review
+        .performance
+        .iter()
+        .flat_map(|p| [&p.ttft_band, &p.itl_band, &p.peak_band])
+        .map(|band| band.p90_abs_pct)
+        .fold(0.0, f64::max);
     let _ = writeln!(
         out,
-        "\nFloors: a median request alone on a replica. Peak: a full replica, where requests wait without end: not\na load to plan for. Error: how far such step times were off, half of the time and nine times in ten."
+        "\nFloors: a median request alone on a replica. Peak: a full replica, where requests wait without end: not\na load to plan for. ±: half of such predictions were closer to what was measured; one in ten was off by more,\nup to {worst:.0}% and beyond."
     );
     for p in &review.performance {
-        if p.peak_output_tokens_per_s > Some(p.path_output_tokens_per_s) {
-            let _ = writeln!(
-                out,
-                "Note: one API server of `{}` sends some {} tok/s (modeled), fewer than the peak: give it several.",
-                p.name,
-                three_digits(p.path_output_tokens_per_s)
-            );
+        for note in &p.notes {
+            let _ = writeln!(out, "Note: pool `{}`: {note}.", p.name);
         }
         if let Some(seconds) = p.kv_transfer_s {
             let _ = writeln!(

@@ -50,6 +50,26 @@ pub fn performance_text(validation: &PerformanceValidation) -> String {
         ranking.pairs,
         validation.constants
     );
+    if validation.in_sample {
+        let _ = writeln!(
+            out,
+            "\nThe constants were fitted to published measurements, so the errors above flatter. Each model and device predicted by a fit that had not seen it:"
+        );
+        let rows: Vec<Vec<String>> = validation
+            .not_seen
+            .iter()
+            .map(|b| {
+                vec![
+                    b.name.clone(),
+                    b.n.to_string(),
+                    format!("{:.1}%", b.median_abs_pct),
+                    format!("{:.1}%", b.p90_abs_pct),
+                ]
+            })
+            .collect();
+        out += &aligned(&["not seen", "n", "median error", "p90 error"], &rows, &[1, 2, 3]);
+        out.push('\n');
+    }
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for reason in validation.cases.iter().filter_map(|case| case.skipped.as_deref()) {
         *reasons.entry(reason).or_default() += 1;

@@ -20,6 +20,8 @@ use crate::validate_performance::GroupError;
 /// What a calibration takes.
 #[derive(Clone, Debug)]
 pub struct CalibrateInput<'a> {
+    /// What the model may be called in files, in lower case.
+    pub known_as: Vec<String>,
     /// The pool's work and the rows of its constants.
     pub pool: &'a PoolSteps,
     /// Its built-in constants: the prior.
@@ -205,9 +207,10 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
     let mut rows: Vec<Row> = Vec::new();
     let mut region = Region::default();
     for run in input.runs {
-        take_run(run, &mut sources, &mut rows, &mut region, &mut flags);
+        take_run(run, input, &mut sources, &mut rows, &mut region, &mut flags);
     }
     for point in input.points {
+        other_setup(point, input, &mut flags);
         take_point(point, input, &mut sources, &mut rows, &mut region, &mut flags);
     }
     let given = input.runs.len() + input.points.len();
@@ -229,6 +232,18 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
         if let Some(left_out) = &left_out {
             source.left_out_error_pct =
                 median_of(&rows, left_out, |r| r.source == index && !r.shown_only);
+        }
+    }
+    let held_out = held_out(input, &rates, &mut flags);
+    for source in &sources {
+        if let Some(error) = source.fitted_error_pct.filter(|e| *e > 30.0) {
+            flags.push(Flag {
+                code: "does-not-fit",
+                rejects: false,
+                origin: source.origin.clone(),
+                field: source.name.clone(),
+                message: format!("the fit is {error:.0}% off here, although it has seen it: the load, the lengths or the setup may not be what was said"),
+            });
         }
     }
     let quantile_at = normal_quantile(0.5 + input.level / 2.0);
@@ -262,7 +277,7 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
             .and_then(|errors| median_of(&rows, errors, |row| !row.shown_only)),
         left_out: left_out.as_ref().map_or_else(Vec::new, |errors| by_kind(&rows, errors)),
         fitted: by_kind(&rows, &errors),
-        held_out: held_out(input, &rates),
+        held_out,
         region,
         points: sources,
         flags,
@@ -357,11 +372,10 @@ fn left_out(
 }
 
 /// The errors on runs that the fit was not given.
-fn held_out(input: &CalibrateInput<'_>, rates: &Rates) -> Vec<GroupError> {
-    let (mut sources, mut rows) = (Vec::new(), Vec::new());
-    let (mut region, mut flags) = (Region::default(), Vec::new());
+fn held_out(input: &CalibrateInput<'_>, rates: &Rates, flags: &mut Vec<Flag>) -> Vec<GroupError> {
+    let (mut sources, mut rows, mut region) = (Vec::new(), Vec::new(), Region::default());
     for run in input.held_out {
-        take_run(run, &mut sources, &mut rows, &mut region, &mut flags);
+        take_run(run, input, &mut sources, &mut rows, &mut region, flags);
     }
     let errors: Vec<f64> = rows.iter().map(|row| error_pct(row, input.pool, rates)).collect();
     by_kind(&rows, &errors)
@@ -409,9 +423,39 @@ fn by_kind(rows: &[Row], errors: &[f64]) -> Vec<GroupError> {
     kinds.into_iter().filter_map(group).collect()
 }
 
+/// A file that names another model or engine than the pool's.
+fn other_setup(point: &BenchPoint, input: &CalibrateInput<'_>, flags: &mut Vec<Flag>) {
+    let said = |names: &[&str]| {
+        point.says.iter().find(|(key, _)| names.contains(&key.as_str())).map(|(_, value)| value)
+    };
+    let mut flag = |code, field: &str, message| {
+        let (origin, field) = (point.origin.clone(), field.to_owned());
+        flags.push(Flag { code, rejects: false, origin, field, message });
+    };
+    if let Some(model) = said(&["model", "model_id"])
+        && !input.known_as.contains(&model.to_lowercase())
+    {
+        let pool = input.known_as.first().map_or("another", String::as_str);
+        flag(
+            "another-model",
+            "model",
+            format!("the file is of `{model}`, the pool of `{pool}`: is that the same shape?"),
+        );
+    }
+    let engine = input.pool.engine.split('-').next().unwrap_or_default();
+    if let Some(backend) = said(&["backend"]).map(|b| b.to_lowercase())
+        && let Some(other) =
+            ["vllm", "sglang", "tensorrt"].into_iter().find(|e| backend.contains(e))
+        && other != engine
+    {
+        flag("another-engine", "backend", format!("the file is of {other}, the pool of {engine}"));
+    }
+}
+
 /// A run's stretches.
 fn take_run(
     run: &EngineRun,
+    input: &CalibrateInput<'_>,
     sources: &mut Vec<PointReport>,
     rows: &mut Vec<Row>,
     region: &mut Region,
@@ -430,6 +474,29 @@ fn take_run(
                 run.run, replayed.lost, replayed.steps
             ),
         });
+    }
+    // More than half of the time faster than reading the weights: another model or device, or another unit.
+    let paces: Vec<f64> = replayed
+        .stretches
+        .iter()
+        .map(|stretch| {
+            let least = |l: &StepLoad| floor(&input.pool.work, &input.prior, &l.batch());
+            stretch.seconds / stretch.loads.iter().map(least).sum::<f64>()
+        })
+        .collect();
+    if let Some(pace) = quantile(&paces, 0.5).filter(|pace| *pace < 1.0) {
+        flags.push(Flag {
+            code: "faster-than-physics",
+            rejects: true,
+            origin: run.origin.clone(),
+            field: "steps".to_owned(),
+            message: format!(
+                "run `{}`: half of its steps take less than {pace:.2} of what reading the weights takes at the device's bandwidth: times in another unit, or another model or accelerator than was said",
+                run.run
+            ),
+        });
+        sources.push(report(run.origin.clone(), run.run.clone(), 0, replayed.lost));
+        return;
     }
     let of_kind = |wanted: &dyn Fn(&Stretch) -> bool| -> Vec<Stretch> {
         replayed.stretches.iter().filter(|s| wanted(s)).cloned().collect()

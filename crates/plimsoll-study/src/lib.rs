@@ -56,7 +56,8 @@ pub use performance::{
 };
 pub use pool::{Band, PoolSteps, pool_steps};
 pub use pool_performance::{
-    Phase, PoolPerformance, PoolPerformanceInput, ServedLengths, pool_performance, served_lengths,
+    Bands, Phase, PoolPerformance, PoolPerformanceInput, ServedLengths, pool_performance,
+    served_lengths,
 };
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
@@ -66,6 +67,6 @@ pub use validate::{
     validate_memory,
 };
 pub use validate_performance::{
-    GroupError, NumberOutcome, PerformanceOutcome, PerformanceSummary, PerformanceValidation,
-    Ranking, validate_performance,
+    GroupError, NotSeen, NumberOutcome, PerformanceOutcome, PerformanceSummary,
+    PerformanceValidation, Ranking, validate_performance,
 };

@@ -87,16 +87,35 @@ pub struct PoolPerformance {
     pub peak_fresh_tokens_per_s: Option<f64>,
     /// Requests per second at that peak.
     pub peak_requests_per_s: f64,
-    /// What keeps it from more: `kv`, `sequences` or `prefill`.
+    /// Sequences that decode at that peak; none where it generates none.
+    pub peak_decoding: Option<f64>,
+    /// What keeps it from more: `kv`, `sequences`, `prefill`, or `path`, the API server's process.
     pub peak_bound: &'static str,
     /// Generated tokens per second that one API server process can send.
     pub path_output_tokens_per_s: f64,
     /// Seconds that a median prompt's KV takes to the decode pool, where it is handed over.
     pub kv_transfer_s: Option<f64>,
-    /// How sure the step times are.
-    pub band: Band,
+    /// How sure the gap is.
+    pub itl_band: Band,
+    /// How sure the first token is.
+    pub ttft_band: Band,
+    /// How sure the peak is.
+    pub peak_band: Band,
     /// Where they may be used, where they were calibrated.
     pub region: Option<Region>,
+    /// What the reader should know of them.
+    pub notes: Vec<String>,
+}
+
+/// How sure a pool's numbers are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bands {
+    /// Gaps between tokens.
+    pub itl: Band,
+    /// First tokens.
+    pub ttft: Band,
+    /// Peaks.
+    pub peak: Band,
 }
 
 /// What decides it.
@@ -116,10 +135,14 @@ pub struct PoolPerformanceInput<'a> {
     pub reserves_output: bool,
     /// The link to the decode pool, in bytes per second a device.
     pub handover: Option<f64>,
+    /// Copies of the attention that share the experts.
+    pub attention_replicas: u64,
     /// How sure its step times are.
-    pub band: Band,
+    pub bands: Bands,
     /// Where they may be used.
     pub region: Option<Region>,
+    /// What the caller has to say.
+    pub notes: Vec<String>,
 }
 
 /// The best that one replica can do.
@@ -128,12 +151,14 @@ pub fn pool_performance(input: &PoolPerformanceInput<'_>) -> PoolPerformance {
     let time = |batch: &Batch| step(&steps.work, rates, batch).total();
     let most = budget.max_num_batched_tokens as f64;
     let fresh = (lengths.prompt - lengths.cached).max(1.0);
-    let (requests, peak_bound) = match phase {
+    let copies = input.attention_replicas.max(1) as f64;
+    let mut notes = input.notes.clone();
+    let (mut requests, mut peak_bound, decoding) = match phase {
         Phase::Prefill => {
             // Full steps of prompts, one after the other.
             let pairs = most * (lengths.prompt - fresh / 2.0);
             let full = Batch { prefill: most, pairs, prompts: most / fresh, ..Batch::default() };
-            (most / time(&full) / fresh, "prefill")
+            (most / time(&full) / fresh, "prefill", None)
         }
         Phase::Both | Phase::Decode => {
             let offered = SteadyInput {
@@ -141,9 +166,9 @@ pub fn pool_performance(input: &PoolPerformanceInput<'_>) -> PoolPerformance {
                 prompt: lengths.prompt,
                 cached: if *phase == Phase::Decode { lengths.prompt } else { lengths.cached },
                 output: lengths.output.max(1.0),
-                max_num_seqs: budget.max_num_seqs as f64,
-                budget: most,
-                kv_tokens: budget.kv_tokens as f64,
+                max_num_seqs: budget.max_num_seqs as f64 * copies,
+                budget: most * copies,
+                kv_tokens: budget.kv_tokens as f64 * copies,
                 reserves_output: input.reserves_output,
                 path: 0.0,
                 wave: 0.0,
@@ -154,36 +179,66 @@ pub fn pool_performance(input: &PoolPerformanceInput<'_>) -> PoolPerformance {
                 () if full.decoding >= offered.max_num_seqs => "sequences",
                 () => "kv",
             };
-            (full.output_rate / offered.output, bound)
+            (full.output_rate / offered.output, bound, Some(full.decoding))
         }
     };
     let (reads, generates) = (*phase != Phase::Decode, *phase != Phase::Prefill);
+    let path = RequestPath::of(rates, 1.0).tokens_per_second();
+    let output = lengths.output.max(1.0);
+    if generates && requests * output > path {
+        notes.push(format!(
+            "one API server process sends some {path:.0} tokens/s (modeled); several would let the devices give {:.0}",
+            requests * output
+        ));
+        (requests, peak_bound) = (path / output, "path");
+    }
+    // A context that cannot be held has no latency.
+    let longest = budget.max_model_len_tokens.min(budget.kv_tokens) as f64;
+    let holds = lengths.context_p50 <= longest;
+    if !holds {
+        notes.push(format!(
+            "the median prompt has {:.0} tokens, and the pool holds contexts of {longest:.0}: it has no floors",
+            lengths.context_p50
+        ));
+    }
+    if let (Some([_, seen]), Some(decoding)) =
+        (input.region.as_ref().and_then(|r| r.decodes), decoding)
+        && decoding > 1.1 * seen
+    {
+        notes.push(format!(
+            "its peak has {decoding:.0} sequences decoding, and the calibration has seen {seen:.0} at most: an extrapolation"
+        ));
+    }
     PoolPerformance {
         name: budget.name.clone(),
         phase: *phase,
-        itl_floor_s: generates.then(|| time(&Batch::decode(1.0, lengths.context_p50))),
-        ttft_floor_s: reads.then(|| rates.get(Term::PathSeconds) + alone(lengths, most, &time)),
-        peak_output_tokens_per_s: generates.then_some(requests * lengths.output.max(1.0)),
+        itl_floor_s: (generates && holds).then(|| time(&Batch::decode(1.0, lengths.context_p50))),
+        ttft_floor_s: (reads && holds)
+            .then(|| rates.get(Term::PathSeconds) + alone(lengths, most, &time)),
+        peak_output_tokens_per_s: generates.then_some(requests * output),
         peak_fresh_tokens_per_s: reads.then_some(requests * fresh),
         peak_requests_per_s: requests,
+        peak_decoding: decoding,
         peak_bound,
-        path_output_tokens_per_s: RequestPath::of(rates, 1.0).tokens_per_second(),
+        path_output_tokens_per_s: path,
         kv_transfer_s: input
             .handover
             // A millisecond to agree on where to put it.
             .map(|link| kv_transfer_seconds(&steps.work, lengths.context_p50, link, 1e-3)),
-        band: input.band.clone(),
+        itl_band: input.bands.itl.clone(),
+        ttft_band: input.bands.ttft.clone(),
+        peak_band: input.bands.peak.clone(),
         region: input.region.clone(),
+        notes,
     }
 }
 
-/// Reading a median prompt that is alone, in parts no larger than the budget of a step.
+/// Reading a median prompt that is alone, in equal parts no larger than the budget of a step. Its pairs do not depend on where it is cut.
 fn alone(lengths: &ServedLengths, most: f64, time: &dyn Fn(&Batch) -> f64) -> f64 {
-    let (mut seconds, mut read) = (0.0, lengths.context_p50 - lengths.fresh_p50);
-    while read < lengths.context_p50 {
-        let chunk = most.min(lengths.context_p50 - read).max(1.0);
-        seconds += time(&Batch::chunk(chunk, read));
-        read += chunk;
-    }
-    seconds
+    let fresh = lengths.fresh_p50.max(1.0);
+    let parts = (fresh / most).ceil().max(1.0);
+    let pairs = fresh * (lengths.context_p50 - fresh / 2.0).max(fresh / 2.0);
+    let part =
+        Batch { prefill: fresh / parts, pairs: pairs / parts, prompts: 1.0, ..Batch::default() };
+    parts * time(&part)
 }

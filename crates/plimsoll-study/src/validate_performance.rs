@@ -17,6 +17,10 @@ pub struct PerformanceValidation {
     pub suite: &'static str,
     /// Constants in the catalogue, those that stand for the unmeasured among them.
     pub constants: usize,
+    /// Whether the constants were fitted to published measurements, these among them: then the errors below flatter.
+    pub in_sample: bool,
+    /// What to expect of a model and device that the fit has not seen: each was left out in turn when the constants were made.
+    pub not_seen: Vec<NotSeen>,
     /// Errors by group, over scored numbers; `dense` and `moe` are gaps between tokens in a closed loop.
     pub groups: Vec<GroupError>,
     /// How often the faster of two accelerators is named.
@@ -25,6 +29,19 @@ pub struct PerformanceValidation {
     pub summary: PerformanceSummary,
     /// One by one.
     pub cases: Vec<PerformanceOutcome>,
+}
+
+/// Errors on models and devices that a fit had not seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NotSeen {
+    /// `dense`, `moe` and `attention-dp`: gaps between tokens; `prefill`: first tokens of prompts alone; `throughput`.
+    pub name: String,
+    /// How many numbers.
+    pub n: u64,
+    /// Median of the absolute errors.
+    pub median_abs_pct: f64,
+    /// 90th percentile of the absolute errors.
+    pub p90_abs_pct: f64,
 }
 
 /// How far a group of predictions is off.
@@ -130,6 +147,18 @@ pub fn validate_performance(cases: &[PerformanceCase], catalog: &Catalog) -> Per
     PerformanceValidation {
         suite: "performance",
         constants: rows.len(),
+        in_sample: catalog.step_constants.iter().any(|c| c.cases > 0),
+        not_seen: catalog
+            .step_bands
+            .iter()
+            .filter(|b| b.family.is_none() && b.engine.is_none())
+            .map(|b| NotSeen {
+                name: b.kind.clone(),
+                n: b.cases,
+                median_abs_pct: b.median_abs_pct,
+                p90_abs_pct: b.p90_abs_pct,
+            })
+            .collect(),
         groups: groups(cases, &outcomes),
         ranking: ranking(cases, &outcomes),
         summary,

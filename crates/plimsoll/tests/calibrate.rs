@@ -162,7 +162,7 @@ fn a_pool_uses_its_calibration() {
     let (code, review) = json(&["review", &file]);
     assert_eq!(code, 0, "{review}");
     let pool = &review["performance"][0];
-    assert_eq!(pool["band"]["provenance"], "calibrated");
+    assert_eq!(pool["itl_band"]["provenance"], "calibrated");
     assert!((0.0045..0.0055).contains(&number(&pool["itl_floor_s"])), "{pool}");
     let other = scratch.file("other.toml", &scenario("qwen3-8b"));
     let (code, error) = json(&["review", &other]);
@@ -254,7 +254,7 @@ fn a_point_below_the_memory_floor_is_flagged() {
     let message = floor["message"].as_str().expect("a message");
     assert!(
         message.starts_with(
-            "a gap of 1.20 ms between tokens cannot be: reading the weights once takes 2.9"
+            "a gap of 1.20 ms between tokens cannot be: reading the weights once takes 3.1"
         ),
         "{message}"
     );
@@ -338,4 +338,127 @@ fn our_own_measurements_are_validated() {
         let open = group(pool, "held_out", "decode steps");
         assert!(number(&open["median_abs_pct"]) <= 7.0, "{open}");
     }
+}
+
+/// A calibration replaces no other file, least of all the one it is made from.
+#[test]
+fn nothing_but_a_calibration_is_overwritten() {
+    let scratch = Scratch::new("into");
+    let sweep =
+        std::fs::read_to_string(repository().join("crates/plimsoll/tests/fixtures/sweep.jsonl"))
+            .expect("fixture");
+    let own = scratch.file("own.jsonl", &sweep);
+    let notes = scratch.file("notes.txt", "mine");
+    let pool = ["--model", "llama-3.1-8b", "--accelerator", "h200", "--engine", "vllm@0.24"];
+    for into in [&own, &notes] {
+        let mut args = vec!["calibrate", own.as_str(), "--into", into.as_str()];
+        args.extend(pool);
+        assert_eq!(plimsoll(&args).status.code(), Some(2), "{into}");
+    }
+    assert_eq!(std::fs::read_to_string(&own).expect("still there"), sweep);
+    assert_eq!(std::fs::read_to_string(&notes).expect("still there"), "mine");
+}
+
+/// The same file twice is one sweep, and a sweep spread over files is linted as one.
+#[test]
+fn files_are_one_sweep() {
+    let scratch = Scratch::new("sweep");
+    let sweep =
+        std::fs::read_to_string(repository().join("crates/plimsoll/tests/fixtures/sweep.jsonl"))
+            .expect("fixture");
+    let lines: Vec<&str> = sweep.lines().collect();
+    let one = scratch.file("one.json", lines[0]);
+    let again = scratch.file("again.json", lines[0]);
+    // Sixty-four clients with a quarter of the gap that sixteen have.
+    let falling = lines[2]
+        .replace("15.1,", "3.9,")
+        .replace("15.2,", "3.9,")
+        .replace("4230.0", "1375.0")
+        .replace("4240.0", "1380.0");
+    let (four, many) = (
+        scratch.file("four.json", lines[1]),
+        scratch.file(
+            "many.json",
+            &falling.replace("\"request_throughput\": 15.05", "\"request_throughput\": 46.5"),
+        ),
+    );
+    let pool = ["--model", "llama-3.1-8b", "--accelerator", "h200", "--engine", "vllm@0.24"];
+    let codes = |files: &[&str]| {
+        let into = scratch.path("out.json");
+        let mut args = vec!["calibrate"];
+        args.extend(files);
+        args.extend(["--into", into.as_str()]);
+        args.extend(pool);
+        let (_, document) = json(&args);
+        let flags = document["flags"].as_array().cloned().unwrap_or_default();
+        flags.iter().filter_map(|f| f["code"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert!(codes(&[&one, &again]).contains(&"same-twice".to_owned()));
+    assert!(
+        codes(&[&four, &many]).contains(&"tpot-falls".to_owned()),
+        "{:?}",
+        codes(&[&four, &many])
+    );
+}
+
+/// A step log that beats the memory bandwidth is refused for it.
+#[test]
+fn a_log_faster_than_physics_is_refused() {
+    let scratch = Scratch::new("fast");
+    let packed = std::fs::read(repository().join(LOG)).expect("the log");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text)
+        .expect("gzip");
+    let line = text.lines().find(|l| l.contains("\"closed-512-128-c4\"")).expect("the run");
+    let mut run: Value = serde_json::from_str(line).expect("JSON");
+    for (list, keys) in [("steps", &["t"][..]), ("requests", &["t", "ttft", "e2e"][..])] {
+        for item in run[list].as_array_mut().expect("a list") {
+            for key in keys {
+                item[*key] = (number(&item[*key]) / 10.0).into();
+            }
+        }
+    }
+    let file = scratch.file("fast.jsonl", &format!("{run}\n"));
+    let output = plimsoll(&["calibrate", &file, "--into", &scratch.path("out.json")]);
+    let all = text_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{all}");
+    assert!(all.contains("faster-than-physics") && all.contains("closed-512-128-c4"), "{all}");
+}
+
+/// A calibration file that claims what it cannot is refused, and says what is wrong.
+#[test]
+fn a_calibration_that_lies_is_refused() {
+    let scratch = Scratch::new("lies");
+    let into = scratch.path("own.json");
+    assert_eq!(json(&["calibrate", LOG, "--runs", "prefill-*,closed-*", "--into", &into]).0, 0);
+    let honest: Value =
+        serde_json::from_str(&std::fs::read_to_string(&into).expect("written")).expect("JSON");
+    let scenario = scratch.file(
+        "one.toml",
+        "[study]\nname = \"one\"\nas_of = 2026-11-15\nstart = 2026-11-16T00:00:00Z\n\n[[class]]\nname = \"chat\"\nprofile = \"chat\"\nrate = \"2/s\"\n\n\
+         [[pool]]\nname = \"a\"\nmodel = \"llama-3.1-8b\"\naccelerator = \"H200-SXM\"\nengine = \"vllm@0.24\"\nweights = \"bf16\"\nreplicas = { now = 1 }\ncalibration = \"lie.json\"\n",
+    );
+    let check = |change: &dyn Fn(&mut Value), expect: &str| {
+        let mut lie = honest.clone();
+        change(&mut lie);
+        scratch.file("lie.json", &lie.to_string());
+        let output = plimsoll(&["review", &scenario]);
+        let all = text_of(&output).replace('\n', " ");
+        assert!(all.contains(expect), "{expect:?} is not in\n{all}");
+        output.status.code()
+    };
+    assert_eq!(check(&|v| v["coefficients"] = serde_json::json!([]), "/coefficients"), Some(2));
+    assert_eq!(check(&|v| v["coefficients"][0]["value"] = 1e308.into(), "cannot be"), Some(2));
+    assert_eq!(
+        check(&|v| v["coefficients"][0]["value"] = 1.5.into(), "share of the datasheet"),
+        Some(2)
+    );
+    assert_eq!(check(&|v| v["region"]["decodes"] = "many".into(), "/region/decodes"), Some(2));
+    assert_eq!(check(&|v| v["setup"]["kv_element_bytes"] = 1.into(), "cached numbers"), Some(2));
+    assert_eq!(check(&|v| v["setup"]["engine"] = "vllm@0.8".into(), "schedules"), Some(2));
+    // One that was never tested says so, and borrows the built-in errors.
+    assert_eq!(
+        check(&|v| v["left_out"] = serde_json::json!([]), "nothing was left to test it on"),
+        Some(0)
+    );
 }

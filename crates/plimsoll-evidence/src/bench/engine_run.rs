@@ -30,6 +30,13 @@ fn read(row: &mut Row<'_>) -> Option<EngineRun> {
     };
     let requests = each(row, "requests", request);
     let steps = each(row, "steps", step);
+    if let Some(steps) = &steps
+        && let Some(i) = (1..steps.len()).find(|i| steps[*i].at < steps[i - 1].at)
+    {
+        let problem =
+            format!("is {}, before the step above it at {}", steps[i].at, steps[i - 1].at);
+        row.wrong(&format!("steps/{i}/t"), problem);
+    }
     let origin = row.origin.clone();
     Some(EngineRun {
         origin,

@@ -12,8 +12,28 @@ pub(super) fn lint(points: &mut [BenchPoint]) -> Vec<Flag> {
         chunks(point, &mut flags);
         too_short(point, &mut flags);
     }
+    flags.extend(lint_sweep(points));
+    flags
+}
+
+/// Flags that only several points together raise, whatever files they come from: repeats that contradict each other or are the same point twice, and
+/// gaps that fall as load rises.
+pub fn lint_sweep(points: &[BenchPoint]) -> Vec<Flag> {
+    let mut flags = Vec::new();
     repeats(points, &mut flags);
     falls(points, &mut flags);
+    for (n, point) in points.iter().enumerate() {
+        let same = |other: &&BenchPoint| {
+            BenchPoint { origin: point.origin.clone(), ..(*other).clone() } == *point
+        };
+        if let Some(first) = points[..n].iter().find(same) {
+            let message = format!(
+                "the same point as row {} of {}: it is used once",
+                first.origin.row, first.origin.file
+            );
+            flags.push(flag(point, "same-twice", true, "row", message));
+        }
+    }
     flags
 }
 

@@ -16,6 +16,8 @@ mod row;
 mod sglang;
 mod vllm;
 
+pub use lint::lint_sweep;
+
 use plimsoll_study::{BenchPoint, EngineRun, Flag, Origin};
 use serde_json::Value;
 

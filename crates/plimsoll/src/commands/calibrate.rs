@@ -1,9 +1,10 @@
 //! `calibrate`: step times fitted to what users measured.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::ValueEnum as _;
-use plimsoll_evidence::{ResultsError, results};
+use plimsoll_evidence::{ResultsError, lint_sweep, results};
 use plimsoll_fleet::Catalog;
 use plimsoll_perf::{constants, dtype};
 use plimsoll_report::{
@@ -25,6 +26,7 @@ use crate::{files, heading};
 
 pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Failure> {
     let catalog = catalog_of(global)?;
+    may_write(args)?;
     let (points, runs, held_out, flags) = read(args)?;
     let described = describe(&args.pool, &runs, &catalog)?;
     let own = own_model(&described)?;
@@ -58,7 +60,8 @@ pub(super) fn validate(logs: &[(&str, String)], global: &Global) -> Result<Strin
         let described = describe(&PoolArgs::bare(), &closed, &catalog)?;
         let input = pool_input(&described, &catalog, None, None, None)?;
         let given = Given { points: &[], runs: &closed, held_out: &open, flags: Vec::new() };
-        let calibration = fitted(&input, given, &catalog)?;
+        // The built-in constants have seen these very logs; what they were before has not.
+        let calibration = fitted(&input, given, &unfitted(&catalog))?;
         calibrations.push((described, calibration));
     }
     let mut documents = Vec::new();
@@ -67,6 +70,15 @@ pub(super) fn validate(logs: &[(&str, String)], global: &Global) -> Result<Strin
         documents.push(document(&input, described, calibration, "", global));
     }
     Ok(either(global, || steps_json(&documents), || steps_text(&documents, heading())))
+}
+
+/// The catalogue with its constants as they were before end-to-end measurements were looked at.
+fn unfitted(catalog: &Catalog) -> Catalog {
+    let mut catalog = catalog.clone();
+    for constant in &mut catalog.step_constants {
+        constant.value = constant.prior.unwrap_or(constant.value);
+    }
+    catalog
 }
 
 /// What a calibration is given.
@@ -89,7 +101,12 @@ fn fitted(
         usage(e, help.to_owned())
     })?;
     let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+    let named = catalog.models.iter().find(|m| m.name == input.name);
+    let names = named.into_iter().flat_map(|m| m.aliases.iter().chain([&m.name, &m.title]));
+    let mut known_as = vec![input.name.to_lowercase()];
+    known_as.extend(names.map(|n| n.to_lowercase()));
     let asked = CalibrateInput {
+        known_as,
         pool: &pool,
         prior: pool.rates(&values),
         budget: &budget,
@@ -106,7 +123,7 @@ fn fitted(
                 .help("mend what is said of the files, or give others"),
         ];
         let CalibrateError::Nothing { flags, .. } = error;
-        diagnostics.extend(flags.iter().filter(|f| f.rejects).map(|flag| {
+        diagnostics.extend(flags.iter().map(|flag| {
             let place = format!("{}, {} {}", flag.origin.file, flag.origin.tool, flag.origin.row);
             Diagnostic::about(flag.code, place, format!("`{}`: {}", flag.field, flag.message))
         }));
@@ -137,6 +154,26 @@ fn document<'a>(
     }
 }
 
+/// A calibration replaces a calibration, and nothing else.
+fn may_write(args: &CalibrateArgs) -> Result<(), Failure> {
+    let whole = |path: &Path| path.canonicalize().ok();
+    let into = whole(&args.into);
+    if into.is_some() && args.files.iter().any(|file| whole(file) == into) {
+        return Err(usage(
+            format!("`--into {}` would overwrite what is read", args.into.display()),
+            "name another file".to_owned(),
+        ));
+    }
+    let old = std::fs::read_to_string(&args.into);
+    if into.is_some() && !old.is_ok_and(|text| text.contains("plimsoll/calibration/v1")) {
+        return Err(usage(
+            format!("{} is there and is no calibration", args.into.display()),
+            "name another file, or remove it".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// Points, chosen runs, runs of the same pool that were not chosen, and what was noticed.
 type Read = (Vec<BenchPoint>, Vec<EngineRun>, Vec<EngineRun>, Vec<Flag>);
 
@@ -165,6 +202,11 @@ fn read(args: &CalibrateArgs) -> Result<Read, Failure> {
     }
     if !mistakes.is_empty() {
         return Err(Failure::input(mistakes));
+    }
+    if args.files.len() > 1 {
+        // A tool that writes a file for each load spreads a sweep over files.
+        let new = lint_sweep(&points).into_iter().filter(|flag| !flags.contains(flag));
+        flags.extend(new.collect::<Vec<_>>());
     }
     if !args.runs.is_empty() {
         let known: Vec<String> = runs.iter().map(|r| r.run.clone()).collect();
@@ -208,7 +250,8 @@ fn key(s: &RunSetup) -> Key {
 fn complaint(file: &str, error: &ResultsError) -> Diagnostic {
     // The file is named once, as the place.
     let message = error.to_string();
-    let message = message.strip_prefix(&format!("{file}: ")).unwrap_or(&message).to_owned();
+    let rest = message.strip_prefix(file).map(|m| m.trim_start_matches([':', ',', ' ']));
+    let message = rest.unwrap_or(&message).to_owned();
     let diagnostic = Diagnostic::about("bad-evidence", file, message);
     match error.help() {
         Some(help) => diagnostic.help(help),

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use plimsoll_evidence::calibration;
+use plimsoll_evidence::{CalibrationFile, calibration};
+use plimsoll_fleet::Catalog;
 use plimsoll_perf::{constants, dtype};
 use plimsoll_scenario::sections::Role;
 use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, pool_fit, serves};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
-    Fit, FitInput, Phase, PoolPerformance, PoolPerformanceInput, pool_performance, pool_steps,
-    served_lengths,
+    Bands, Fit, FitInput, Phase, PoolPerformance, PoolPerformanceInput, Provenance,
+    pool_performance, pool_steps, served_lengths,
 };
 
 use super::today;
@@ -43,30 +44,62 @@ pub(super) fn pools(
             .filter(|class| serves(&loaded.scenario, pool, &class.name))
             .collect();
         let Some(lengths) = served_lengths(&served, seed).filter(|_| budget.fits) else { continue };
-        let steps = pool_steps(&input, budget, 1, &rows).map_err(|message| {
+        let copies = pool.data_parallel.get();
+        let steps = pool_steps(&input, budget, copies, &rows).map_err(|message| {
             failed(
                 message,
                 "give a catalogue entry with `peak_bf16` for it, by `--catalog`".to_owned(),
             )
         })?;
         let mut rates = steps.rates(&values);
-        let (mut band, mut region) = (steps.band(&loaded.catalog), None);
+        let catalog = &loaded.catalog;
+        let mut bands = Bands {
+            itl: steps.band(catalog),
+            ttft: steps.band_of(catalog, "prefill"),
+            peak: steps.band_of(catalog, "throughput"),
+        };
+        let (mut region, mut notes) = (None, Vec::new());
+        if pool.speculation.is_some() {
+            notes.push("speculative decoding is not in its step times".to_owned());
+        }
         if let Some(file) = &pool.calibration {
             let path = directory.join(file);
             let own = calibration(&files::read_text(&path)?).map_err(|error| {
                 let name = path.display().to_string();
                 Failure::one(Diagnostic::about("bad-calibration", name, error.to_string()))
             })?;
-            let named = pool.model.as_ref().and_then(|m| loaded.catalog.model(m.as_str()).ok());
+            let named = pool.model.as_ref().and_then(|m| catalog.model(m.as_str()).ok());
             let model = named.map(|m| m.name.as_str());
-            if let Some((what, made, used)) = differs(&own, &input, model, pool.engine.as_str()) {
+            if let Some((what, made, used)) = differs(&own, &input, model, catalog) {
                 return Err(failed(
                     format!("its calibration is of {what} `{made}`, the pool has `{used}`"),
                     "calibrate the pool as it is, or leave `calibration` out".to_owned(),
                 ));
             }
+            if !own.engine.eq_ignore_ascii_case(pool.engine.as_str()) {
+                notes.push(format!(
+                    "its calibration is of {}, the pool runs {}",
+                    own.engine,
+                    pool.engine.as_str()
+                ));
+            }
             own.apply(&mut rates);
-            (band, region) = (own.band, Some(own.region));
+            match (own.itl_band, own.ttft_band) {
+                (None, None) => notes.push(
+                    "its calibration rests on one run or point: nothing was left to test it on, and the errors are the built-in ones".to_owned(),
+                ),
+                (itl, ttft) => {
+                    bands.itl = itl.unwrap_or(bands.itl);
+                    bands.ttft = ttft.unwrap_or(bands.ttft);
+                }
+            }
+            // A peak is made of both kinds of step.
+            let worse = bands.itl.p90_abs_pct.max(bands.ttft.p90_abs_pct);
+            if bands.peak.p90_abs_pct < worse || bands.itl.provenance == Provenance::Calibrated {
+                bands.peak =
+                    if bands.itl.p90_abs_pct >= worse { &bands.itl } else { &bands.ttft }.clone();
+            }
+            region = Some(own.region);
         }
         found.push(pool_performance(&PoolPerformanceInput {
             steps: &steps,
@@ -80,32 +113,54 @@ pub(super) fn pools(
             lengths,
             reserves_output: input.engine.name == "tensorrt-llm",
             handover: pool.disaggregation.as_ref().map(|d| d.link.get()),
-            band,
+            attention_replicas: copies,
+            bands,
             region,
+            notes,
         }));
     }
     Ok(found)
 }
 
-/// What a calibration is of and a pool is not.
+/// What a calibration is of and a pool is not. Versions may differ, but not in whether steps are scheduled while others run.
 fn differs(
-    own: &plimsoll_evidence::CalibrationFile,
+    own: &CalibrationFile,
     input: &FitInput<'_>,
     model: Option<&str>,
-    engine: &str,
+    catalog: &Catalog,
 ) -> Option<(&'static str, String, String)> {
-    let bare = |text: &str| text.split('@').next().unwrap_or(text).to_lowercase();
+    let made_with = catalog.engine(&own.engine).ok();
+    let scheduling = |asynchronous: Option<bool>| match asynchronous {
+        Some(false) => "between steps".to_owned(),
+        _ => "during steps".to_owned(),
+    };
     let pairs = [
         // A pool that brings its own `config.json` has no name to compare.
         ("the model", own.model.clone(), model.unwrap_or(&own.model).to_owned()),
         ("the accelerator", own.accelerator.clone(), input.accelerator.name.clone()),
-        ("the engine", bare(&own.engine), bare(engine)),
+        (
+            "the engine",
+            made_with.map_or_else(|| own.engine.clone(), |e| e.name.clone()),
+            input.engine.name.clone(),
+        ),
+        (
+            "an engine that schedules",
+            scheduling(made_with.and_then(|e| e.async_scheduling)),
+            scheduling(input.engine.async_scheduling),
+        ),
         ("weights in", own.weights.clone(), dtype(input.format).to_owned()),
         (
-            "a tensor-parallel group of",
-            own.tensor_parallel.to_string(),
-            input.placement.tensor.to_string(),
+            "cached numbers of bytes",
+            own.kv_element_bytes.to_string(),
+            input.kv_element_bytes.to_string(),
         ),
+        ("tensor_parallel", own.tensor_parallel.to_string(), input.placement.tensor.to_string()),
+        (
+            "pipeline_parallel",
+            own.pipeline_parallel.to_string(),
+            input.placement.pipeline.to_string(),
+        ),
+        ("expert_parallel", own.expert_parallel.to_string(), input.placement.expert.to_string()),
     ];
     pairs.into_iter().find(|(_, made, used)| made != used)
 }
