@@ -11,6 +11,7 @@
 
 mod bench;
 mod calibration;
+mod case;
 mod log;
 mod memory;
 mod performance;

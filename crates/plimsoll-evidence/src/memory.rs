@@ -6,6 +6,7 @@ use plimsoll_units::{Bytes, Fraction, Tokens};
 use serde_json::{Map, Value, json};
 
 use crate::EvidenceError;
+use crate::case::Case;
 
 /// The cases of a file in the format `plimsoll-kv-cases/1`.
 pub fn memory_cases(text: &str) -> Result<Vec<MemoryCase>, EvidenceError> {
@@ -20,7 +21,7 @@ pub(crate) fn memory_cases_of(document: &Value) -> Result<Vec<MemoryCase>, Evide
     let Some(cases) = document.get("cases").and_then(Value::as_array) else {
         return Err(EvidenceError::WrongKind("it has no list `cases`"));
     };
-    cases.iter().enumerate().map(|(index, case)| Case::of(index, case)?.read()).collect()
+    cases.iter().enumerate().map(|(index, case)| Case::of(index, case)?.memory()).collect()
 }
 
 pub(crate) fn not_json(error: serde_json::Error) -> EvidenceError {
@@ -31,37 +32,7 @@ pub(crate) fn not_json(error: serde_json::Error) -> EvidenceError {
     }
 }
 
-struct Case<'a> {
-    index: usize,
-    map: &'a Map<String, Value>,
-}
-
-impl<'a> Case<'a> {
-    fn of(index: usize, value: &'a Value) -> Result<Self, EvidenceError> {
-        match value {
-            Value::Object(map) => Ok(Self { index, map }),
-            _ => Err(EvidenceError::WrongKind("a case is not an object")),
-        }
-    }
-
-    fn wrong(&self, field: &str, problem: impl Into<String>) -> EvidenceError {
-        let id = self.map.get("id").and_then(Value::as_str).map(str::to_owned);
-        EvidenceError::Field {
-            index: self.index,
-            id,
-            field: field.to_owned(),
-            problem: problem.into(),
-        }
-    }
-
-    fn get(&self, field: &str) -> Option<&'a Value> {
-        let mut value: Option<&'a Value> = None;
-        for (i, part) in field.split('.').enumerate() {
-            value = if i == 0 { self.map.get(part) } else { value.and_then(|v| v.get(part)) };
-        }
-        value.filter(|v| !v.is_null())
-    }
-
+impl Case<'_> {
     fn text(&self, field: &str) -> Result<String, EvidenceError> {
         let value = self.get(field).ok_or_else(|| self.wrong(field, "is missing"))?;
         value.as_str().map(str::to_owned).ok_or_else(|| self.wrong(field, "must be text"))
@@ -87,7 +58,7 @@ impl<'a> Case<'a> {
         Ok(Some(Bytes::new((gib * (1u64 << 30) as f64).round() as u64)))
     }
 
-    fn read(self) -> Result<MemoryCase, EvidenceError> {
+    fn memory(self) -> Result<MemoryCase, EvidenceError> {
         let device =
             self.gib("gpu_total_gib")?.ok_or_else(|| self.wrong("gpu_total_gib", "is missing"))?;
         let fraction = self

@@ -1,9 +1,10 @@
 //! Published measurements, normalised: the format of `cases.json`.
 
 use plimsoll_study::{Latency, Load, PerformanceCase, PerformanceInputs, PerformanceObserved};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::EvidenceError;
+use crate::case::Case;
 use crate::memory::not_json;
 
 /// The cases of a file with the schema `plimsoll.perf_cases.v1`.
@@ -20,43 +21,17 @@ pub(crate) fn performance_cases_of(
     let Some(cases) = document.get("cases").and_then(Value::as_array) else {
         return Err(EvidenceError::WrongKind("it has no list `cases`"));
     };
-    cases.iter().enumerate().map(|(index, case)| Case::of(index, case)?.read()).collect()
+    cases.iter().enumerate().map(|(index, case)| Case::of(index, case)?.performance()).collect()
 }
 
-struct Case<'a> {
-    index: usize,
-    map: &'a Map<String, Value>,
-}
-
-impl<'a> Case<'a> {
-    fn of(index: usize, value: &'a Value) -> Result<Self, EvidenceError> {
-        match value {
-            Value::Object(map) => Ok(Self { index, map }),
-            _ => Err(EvidenceError::WrongKind("a case is not an object")),
-        }
-    }
-
-    fn wrong(&self, field: &str, problem: impl Into<String>) -> EvidenceError {
-        let id = self.map.get("id").and_then(Value::as_str).map(str::to_owned);
-        EvidenceError::Field {
-            index: self.index,
-            id,
-            field: field.to_owned(),
-            problem: problem.into(),
-        }
-    }
-
-    fn get(&self, field: &str) -> Option<&'a Value> {
-        self.map.get(field).filter(|v| !v.is_null())
-    }
-
-    fn text(&self, field: &str) -> Result<Option<String>, EvidenceError> {
+impl Case<'_> {
+    fn words(&self, field: &str) -> Result<Option<String>, EvidenceError> {
         let Some(value) = self.get(field) else { return Ok(None) };
         value.as_str().map(|s| Some(s.to_owned())).ok_or_else(|| self.wrong(field, "must be text"))
     }
 
     fn needed(&self, field: &str) -> Result<String, EvidenceError> {
-        self.text(field)?.ok_or_else(|| self.wrong(field, "is missing"))
+        self.words(field)?.ok_or_else(|| self.wrong(field, "is missing"))
     }
 
     fn positive(&self, field: &str) -> Result<Option<f64>, EvidenceError> {
@@ -109,7 +84,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    fn read(self) -> Result<PerformanceCase, EvidenceError> {
+    fn performance(self) -> Result<PerformanceCase, EvidenceError> {
         let tags = match self.get("tags") {
             None => Vec::new(),
             Some(Value::Array(tags)) => {
@@ -128,11 +103,11 @@ impl<'a> Case<'a> {
             source: self.needed("source")?,
             inputs: PerformanceInputs {
                 engine: self.needed("engine")?,
-                version: self.text("version")?,
+                version: self.words("version")?,
                 model: self.needed("model")?,
                 arch: self.needed("arch")?,
-                precision: self.text("precision")?,
-                kv_precision: self.text("kv_precision")?,
+                precision: self.words("precision")?,
+                kv_precision: self.words("kv_precision")?,
                 accelerator: self.needed("gpu")?,
                 devices,
                 tensor: self.degree("tp")?,
@@ -142,7 +117,7 @@ impl<'a> Case<'a> {
                 prompt: length("isl")?,
                 output: length("osl")?,
                 load: self.load()?,
-                saturated: self.text("load")?.as_deref() == Some("saturated_max_num_seqs"),
+                saturated: self.words("load")?.as_deref() == Some("saturated_max_num_seqs"),
                 requests: self.positive("num_requests")?,
                 workload: self.needed("workload")?,
             },

@@ -1,27 +1,12 @@
 //! `calibrate` and `validate` as a shell sees them, with the bars they are held to.
 
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
+use common::{Scratch, plimsoll, repository, text};
 use serde_json::Value;
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn plimsoll(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(args)
-        .current_dir(repository())
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
 
 fn json(args: &[&str]) -> (i32, Value) {
     let mut all = vec!["--json", "--as-of", "2026-11-15"];
@@ -31,32 +16,6 @@ fn json(args: &[&str]) -> (i32, Value) {
     let document =
         serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{all:?}: {e}\n{stdout}"));
     (output.status.code().expect("an exit code"), document)
-}
-
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a scratch directory");
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.0.join(name), text).expect("writable");
-        self.path(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 const LOG: &str = "validation/vllm_h200/llama31_8b.jsonl.gz";
@@ -158,13 +117,13 @@ fn a_pool_uses_its_calibration() {
              [[pool]]\nname = \"a\"\nmodel = \"{model}\"\naccelerator = \"H200-SXM\"\nengine = \"vllm@0.24\"\nweights = \"bf16\"\nreplicas = {{ now = 1 }}\ncalibration = \"own.json\"\n"
         )
     };
-    let file = scratch.file("one.toml", &scenario("llama-3.1-8b"));
+    let file = scratch.file("one.toml", scenario("llama-3.1-8b"));
     let (code, review) = json(&["review", &file]);
     assert_eq!(code, 0, "{review}");
     let pool = &review["performance"][0];
     assert_eq!(pool["itl_band"]["provenance"], "calibrated");
     assert!((0.0045..0.0055).contains(&number(&pool["itl_floor_s"])), "{pool}");
-    let other = scratch.file("other.toml", &scenario("qwen3-8b"));
+    let other = scratch.file("other.toml", scenario("qwen3-8b"));
     let (code, error) = json(&["review", &other]);
     assert_eq!(code, 2);
     let message = error["diagnostics"][0]["message"].as_str().expect("a message");
@@ -231,7 +190,7 @@ fn a_point_below_the_memory_floor_is_flagged() {
         .replace("1296.0", "360.0")
         .replace("1295.0", "359.0")
         .replace("1340.0", "400.0");
-    let file = scratch.file("sweep.jsonl", &lines.join("\n"));
+    let file = scratch.file("sweep.jsonl", lines.join("\n"));
     let (code, document) = json(&[
         "calibrate",
         &file,
@@ -273,7 +232,7 @@ fn published_cases_are_validated() {
     };
     let file = scratch.file(
         "cases.json",
-        &format!(
+        format!(
             r#"{{"schema":"plimsoll.perf_cases.v1","meta":{{}},"cases":[{},{}]}}"#,
             case("a", "H200-SXM", 5.6),
             case("b", "A100-SXM-80GB", 12.0)
@@ -379,7 +338,7 @@ fn files_are_one_sweep() {
         scratch.file("four.json", lines[1]),
         scratch.file(
             "many.json",
-            &falling.replace("\"request_throughput\": 15.05", "\"request_throughput\": 46.5"),
+            falling.replace("\"request_throughput\": 15.05", "\"request_throughput\": 46.5"),
         ),
     );
     let pool = ["--model", "llama-3.1-8b", "--accelerator", "h200", "--engine", "vllm@0.24"];
@@ -418,7 +377,7 @@ fn a_log_faster_than_physics_is_refused() {
             }
         }
     }
-    let file = scratch.file("fast.jsonl", &format!("{run}\n"));
+    let file = scratch.file("fast.jsonl", format!("{run}\n"));
     let output = plimsoll(&["calibrate", &file, "--into", &scratch.path("out.json")]);
     let all = text_of(&output);
     assert_eq!(output.status.code(), Some(2), "{all}");
@@ -441,7 +400,7 @@ fn a_calibration_that_lies_is_refused() {
     let check = |change: &dyn Fn(&mut Value), expect: &str| {
         let mut lie = honest.clone();
         change(&mut lie);
-        scratch.file("lie.json", &lie.to_string());
+        scratch.file("lie.json", lie.to_string());
         let output = plimsoll(&["review", &scenario]);
         let all = text_of(&output).replace('\n', " ");
         assert!(all.contains(expect), "{expect:?} is not in\n{all}");

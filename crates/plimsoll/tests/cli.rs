@@ -1,29 +1,14 @@
 //! The program as a shell sees it: exit code, stdout, stderr.
 
+mod common;
+
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use common::{Scratch, plimsoll, repository, text};
 
 use serde_json::Value;
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Runs the program in the repository's root, without colour.
-fn plimsoll(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(args)
-        .current_dir(repository())
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
 
 /// Exit code, stdout and stderr in one snapshot.
 fn shown(args: &[&str]) -> String {
@@ -44,30 +29,6 @@ fn json(args: &[&str]) -> (i32, Value) {
         serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{args:?}: {e}\n{stdout}"));
     assert!(output.stderr.is_empty(), "{args:?} talks beside its JSON: {}", text(&output.stderr));
     (output.status.code().expect("an exit code"), document)
-}
-
-/// A directory of its own, gone when the test ends.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a scratch directory");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, bytes).expect("writable");
-        path.display().to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]
