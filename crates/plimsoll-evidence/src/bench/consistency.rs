@@ -56,7 +56,9 @@ fn little(row: &mut Row<'_>, point: &BenchPoint, adds_up: f64) {
     let ratio = lasts / latency;
     if latency > 0.0 && !(0.01..=100.0).contains(&ratio) {
         let name = if point.e2e.mean.is_some() { "e2e" } else { "tpot" };
-        let why = format!("{in_flight} in flight at {rate:.3} requests/s last {lasts:.3} s");
+        let why = format!(
+            "by its latencies a request lasts {latency:.3} s, by {in_flight} in flight at {rate:.3} requests/s it lasts {lasts:.3} s: latencies, lengths or load are not what they say"
+        );
         clash(row, name, name, ratio, &why);
     }
 }
