@@ -304,6 +304,16 @@ fn describe(args: &PoolArgs, runs: &[EngineRun], catalog: &Catalog) -> Result<Po
         )
     };
     let setup = &first.setup;
+    // What a log names wrongly is wrong in the log, not on the command line.
+    let unknown = |error: plimsoll_fleet::Unknown| {
+        let place = format!("{}, line {}", first.origin.file, first.origin.row);
+        Failure::one(Diagnostic::about("bad-evidence", place, error.to_string()).help(error.help()))
+    };
+    if args.hf_config.is_none() {
+        catalog.model(&setup.model).map_err(unknown)?;
+    }
+    catalog.accelerator(&setup.accelerator).map_err(unknown)?;
+    catalog.engine(&own.2).map_err(unknown)?;
     Ok(PoolArgs {
         model: args.hf_config.is_none().then(|| setup.model.clone()),
         accelerator: Some(setup.accelerator.clone()),
