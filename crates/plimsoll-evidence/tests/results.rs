@@ -211,7 +211,7 @@ fn mistakes_name_file_row_field_and_value() {
             vllm,
             r#""request_throughput": 6.6834"#,
             r#""request_throughput": 0.0066834"#,
-            "f, row 2: `mean_e2el_ms` is 1197: 8 in flight at 0.007 requests/s last 1196.996 s; it looks like seconds in a field of milliseconds",
+            "f, row 2: `mean_e2el_ms` is 1197: by its latencies a request lasts 1.197 s, by 8 in flight at 0.007 requests/s it lasts 1196.996 s: latencies, lengths or load are not what they say; it looks like seconds in a field of milliseconds",
         ),
         (
             vllm,
