@@ -23,4 +23,4 @@ mod plain;
 mod serve;
 
 pub use plain::{Ask, Given, Limits, PlainEngine, Step, TooLong};
-pub use serve::{Arrivals, Served, serve};
+pub use serve::{Arrivals, Served, Wanted, serve};

@@ -142,6 +142,11 @@ impl PlainEngine {
         // Those that run come first, in the order they started.
         let mut at = 0;
         while at < self.running.len() && budget > 0 {
+            if self.running[at].is_done() {
+                // It waits to be released.
+                at += 1;
+                continue;
+            }
             let wanted = (self.running[at].tokens() - self.running[at].computed).min(budget);
             if !self.make_room(at, wanted, &mut step) {
                 // It was thrown out itself; nobody runs behind it any more.
@@ -184,7 +189,8 @@ impl PlainEngine {
                 self.free -= need;
                 return true;
             }
-            let youngest = self.running.len() - 1;
+            // One that is done waits for its release, and is not thrown out: it is never the one that asks.
+            let youngest = self.running.iter().rposition(|s| !s.is_done()).unwrap_or(at);
             let mut victim = self.running.remove(youngest);
             self.free += victim.blocks;
             (victim.blocks, victim.computed) = (0, 0);
@@ -210,6 +216,14 @@ impl PlainEngine {
 
     /// The step is over: tokens appear, and those that are done leave.
     pub fn finish(&mut self, step: &Step) -> Given {
+        let given = self.advance(step);
+        self.release();
+        given
+    }
+
+    /// The step is on its way, and its outcome taken as given, so that the next can be scheduled while it runs: lengths are known, the tokens
+    /// themselves need not be. Those that are done stay, with their blocks, until they are released.
+    pub fn advance(&mut self, step: &Step) -> Given {
         let mut given = Given::default();
         let mut scheduled = step.scheduled.iter();
         let mut next = scheduled.next();
@@ -234,6 +248,11 @@ impl PlainEngine {
                 given.done.push(own.ask.id);
             }
         }
+        given
+    }
+
+    /// The tokens of a step have been handed out: those that are done leave.
+    pub fn release(&mut self) {
         let free = &mut self.free;
         self.running.retain(|own| {
             if own.is_done() {
@@ -241,7 +260,6 @@ impl PlainEngine {
             }
             !own.is_done()
         });
-        given
     }
 }
 

@@ -2,7 +2,7 @@
 
 use plimsoll_perf::StepModel;
 
-use crate::plain::{Ask, Limits, PlainEngine, TooLong};
+use crate::plain::{Ask, Limits, PlainEngine, Step, TooLong};
 
 /// A request that is served, in whole picoseconds from the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,38 +24,66 @@ pub enum Arrivals {
     Closed(usize),
 }
 
-/// Serves the requests one step at a time, in the order given.
+/// A request to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Prompt tokens, cached ones included.
+    pub prompt: u64,
+    /// Tokens to generate.
+    pub output: u64,
+    /// Prompt tokens that need not be computed.
+    pub cached: u64,
+}
+
+/// Serves the requests one step at a time, in the order given; `gap` hears of every token after a request's first, with the time since the one before.
+///
+/// An asynchronous engine schedules a step when the one before it is launched: a request that comes in the meantime waits for the next, and one that is
+/// done keeps its place for as long.
 pub fn serve(
     limits: Limits,
+    asynchronous: bool,
     model: &StepModel,
     arrivals: &Arrivals,
-    asks: &[(u64, u64)],
+    wanted: &[Wanted],
+    gap: &mut dyn FnMut(usize, u64),
 ) -> Result<Vec<Served>, TooLong> {
     let mut engine = PlainEngine::new(limits);
-    let mut served = vec![Served::default(); asks.len()];
-    let mut next = 0;
-    let (mut now, mut in_flight) = (0, 0);
+    let mut served = vec![Served::default(); wanted.len()];
+    let mut last = vec![0u64; wanted.len()];
+    let (mut next, mut now, mut in_flight) = (0, 0u64, 0usize);
+    let mut ahead: Option<Step> = None;
     loop {
-        let due = |next: usize, in_flight: usize, now: u64| match arrivals {
-            Arrivals::Open(at) => (at[next] <= now).then(|| at[next]),
-            Arrivals::Closed(clients) => (in_flight < *clients).then_some(now),
-        };
-        while next < asks.len() {
-            let Some(arrived) = due(next, in_flight, now) else { break };
-            let (prompt, output) = asks[next];
-            engine.arrive(Ask { id: next, prompt, output, cached: 0 })?;
+        // Those that have come by now.
+        while next < wanted.len() {
+            let arrived = match arrivals {
+                Arrivals::Open(at) if at[next] <= now => at[next],
+                Arrivals::Closed(clients) if in_flight < *clients => now,
+                _ => break,
+            };
+            let Wanted { prompt, output, cached } = wanted[next];
+            engine.arrive(Ask { id: next, prompt, output, cached })?;
             served[next].arrived = arrived;
             (next, in_flight) = (next + 1, in_flight + 1);
         }
-        let Some(step) = engine.schedule() else {
+        let Some(step) = ahead.take().or_else(|| engine.schedule()) else {
             match arrivals {
-                Arrivals::Open(at) if next < asks.len() => now = now.max(at[next]),
+                Arrivals::Open(at) if next < wanted.len() => now = now.max(at[next]),
                 _ => return Ok(served),
             }
             continue;
         };
-        now += model.step(&step.load);
-        let given = engine.finish(&step);
+        let given = engine.advance(&step);
+        if asynchronous {
+            ahead = engine.schedule();
+        }
+        now = now.saturating_add(model.step(&step.load));
+        engine.release();
+        for id in given.tokens {
+            if last[id] > 0 {
+                gap(id, now - last[id]);
+            }
+            last[id] = now;
+        }
         for id in given.first {
             served[id].first = now;
         }

@@ -3,7 +3,7 @@
 use plimsoll_fleet::from_hf;
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Datasheet, Layout, Rates, StepLoad, StepModel, Term, Work};
-use plimsoll_sim::{Arrivals, Ask, Limits, PlainEngine, serve};
+use plimsoll_sim::{Arrivals, Ask, Limits, PlainEngine, Wanted, serve};
 use proptest::prelude::*;
 
 /// Limits from starved to roomy.
@@ -190,7 +190,7 @@ proptest! {
         let instants: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).take(lengths.len()).collect();
         let arrivals = clients.map_or_else(|| Arrivals::Open(instants.clone()), Arrivals::Closed);
         let lengths: Vec<(u64, u64)> = lengths.into_iter().map(|(p, o)| (p.min(30 * limits.block_tokens), o.min(30 * limits.block_tokens))).collect();
-        let served = serve(limits, &model, &arrivals, &lengths).expect("all fit");
+        let served = serve(limits, false, &model, &arrivals, &wanted(&lengths), &mut |_, _| {}).expect("all fit");
         prop_assert_eq!(served.len(), lengths.len());
         let mut least = StepLoad::default();
         least.add_decode(1);
@@ -208,4 +208,11 @@ proptest! {
         let firsts: Vec<u64> = served.iter().map(|own| own.first).collect();
         prop_assert!(firsts.is_sorted(), "first tokens out of order");
     }
+}
+
+fn wanted(lengths: &[(u64, u64)]) -> Vec<Wanted> {
+    lengths
+        .iter()
+        .map(|(prompt, output)| Wanted { prompt: *prompt, output: *output, cached: 0 })
+        .collect()
 }

@@ -3,7 +3,7 @@
 use plimsoll_fleet::{Architecture, from_hf};
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Batch, Datasheet, Layout, Rates, StepModel, Term, Work, step};
-use plimsoll_sim::{Arrivals, Limits, Served, serve};
+use plimsoll_sim::{Arrivals, Limits, Served, Wanted, serve};
 use plimsoll_study::{Load, Steady, SteadyInput, steady};
 
 const LLAMA_8B: &str = r#"{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,
@@ -128,7 +128,15 @@ fn run(config: &str, clients: usize, prompt: u64, output: u64, spread: f64) -> M
     let waves = 8;
     let running = clients.min(MAX_NUM_SEQS);
     let lengths = lengths((waves * clients).max(24), prompt, output, spread);
-    let served = serve(limits(), &model, &Arrivals::Closed(clients), &lengths).expect("all fit");
+    let served = serve(
+        limits(),
+        false,
+        &model,
+        &Arrivals::Closed(clients),
+        &wanted(&lengths),
+        &mut |_, _| {},
+    )
+    .expect("all fit");
     measure(&served, &lengths, 2 * running.max(clients).min(lengths.len() / 3))
 }
 
@@ -257,7 +265,8 @@ fn an_engine_of_whole_prompts_is_m_d_1() {
     let asks = vec![(BUDGET, 1); 20_000];
     for busy in [0.3, 0.6, 0.8] {
         let arrivals = Arrivals::Open(poisson(busy / service, asks.len()));
-        let served = serve(limits(), &model, &arrivals, &asks).expect("all fit");
+        let served = serve(limits(), false, &model, &arrivals, &wanted(&asks), &mut |_, _| {})
+            .expect("all fit");
         let waits = served.iter().map(|s| (s.first - s.arrived) as f64 * 1e-12 - service);
         let wait = waits.sum::<f64>() / asks.len() as f64;
         let expected = busy * service / (2.0 * (1.0 - busy));
@@ -277,10 +286,18 @@ fn open_loops() {
     let lengths = lengths(3000, 1000, 200, 0.4);
     for (rate, gap) in [(0.05, 0.02), (1.0, 0.02), (5.0, 0.02), (12.0, 0.04), (22.0, 0.09)] {
         let arrivals = Arrivals::Open(poisson(rate, lengths.len()));
-        let served = serve(limits(), &model, &arrivals, &lengths).expect("all fit");
+        let served = serve(limits(), false, &model, &arrivals, &wanted(&lengths), &mut |_, _| {})
+            .expect("all fit");
         let seen = measure(&served, &lengths, 300);
         let said = predicted(LLAMA_8B, Load::Rate(rate), 1000, 200);
         assert!((said.tpot / seen.tpot - 1.0).abs() < gap, "{rate}: {seen:?}\n{said:?}");
         assert!((said.ttft / seen.ttft - 1.0).abs() < 0.07, "{rate}: {seen:?}\n{said:?}");
     }
+}
+
+fn wanted(lengths: &[(u64, u64)]) -> Vec<Wanted> {
+    lengths
+        .iter()
+        .map(|(prompt, output)| Wanted { prompt: *prompt, output: *output, cached: 0 })
+        .collect()
 }
