@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_study::{Calibration, Provenance};
+use plimsoll_study::{Calibration, EngineSummary, Provenance, RunOutcome};
 use plimsoll_units::grouped;
 use serde_json::{Value, json};
 
@@ -189,9 +189,22 @@ pub fn calibrate_text(document: &CalibrationDocument<'_>, heading: Heading) -> S
     out
 }
 
-/// Step logs held against step times, for scripts.
-pub fn steps_json(documents: &[CalibrationDocument<'_>]) -> Value {
-    let pools = documents.iter().map(|d| {
+/// Measured runs beside their simulation.
+#[derive(Clone, Debug)]
+pub struct EngineDocument<'a> {
+    /// Where the step times come from.
+    pub step_times: String,
+    /// Run by run.
+    pub runs: Vec<RunOutcome>,
+    /// Over the numbers that count.
+    pub summary: EngineSummary,
+    /// The calibrations behind it, where it made some.
+    pub pools: Vec<CalibrationDocument<'a>>,
+}
+
+/// Measured runs beside their simulation, for scripts.
+pub fn engine_json(document: &EngineDocument<'_>) -> Value {
+    let pools = document.pools.iter().map(|d| {
         let c = d.calibration;
         json!({
             "setup": d.setup(),
@@ -202,15 +215,73 @@ pub fn steps_json(documents: &[CalibrationDocument<'_>]) -> Value {
             "flags": c.flags,
         })
     });
-    json!({ "schema": "plimsoll/validate/v1", "suite": "steps", "pools": pools.collect::<Vec<_>>() })
+    json!({
+        "schema": "plimsoll/validate/v1",
+        "suite": "engine",
+        "step_times": document.step_times,
+        "summary": document.summary,
+        "runs": document.runs,
+        "pools": pools.collect::<Vec<_>>(),
+    })
 }
 
 /// The same for a terminal.
-pub fn steps_text(documents: &[CalibrationDocument<'_>], heading: Heading) -> String {
-    let mut out = String::new();
-    for document in documents {
-        let c = document.calibration;
-        let _ = writeln!(out, "{}\n", heading.apply(&document.title()));
+pub fn engine_text(document: &EngineDocument<'_>, heading: Heading) -> String {
+    let shown = ["throughput", "itl_mean", "itl_p50", "itl_p95", "ttft_p50", "ttft_p95", "e2e_p95"];
+    let rows: Vec<Vec<String>> = document
+        .runs
+        .iter()
+        .map(|run| {
+            let mut row = vec![run.run.clone()];
+            row.extend(shown.iter().map(|name| {
+                let metric = run.metrics.iter().find(|m| m.name == *name);
+                metric.map_or_else(|| "-".to_owned(), |m| format!("{:+.1}%", m.error_pct))
+            }));
+            row.push(if run.beyond_knee { "beyond" } else { "" }.to_owned());
+            row
+        })
+        .collect();
+    let mut out = format!(
+        "{}\n\n",
+        heading.apply(&format!("Measured runs, simulated; step times {}", document.step_times))
+    );
+    let header = [
+        "run",
+        "throughput",
+        "ITL mean",
+        "ITL p50",
+        "ITL p95",
+        "TTFT p50",
+        "TTFT p95",
+        "E2E p95",
+        "knee",
+    ];
+    out += &aligned(&header, &rows, &[1, 2, 3, 4, 5, 6, 7]);
+    let percent = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.1}%"));
+    let summary = &document.summary;
+    let _ = writeln!(
+        out,
+        "\n{} numbers (throughput, ITL mean, p50, p95, TTFT p50, p95): median error {}, p90 {}",
+        summary.n,
+        percent(summary.median_abs_pct),
+        percent(summary.p90_abs_pct)
+    );
+    for run in document.runs.iter().filter(|r| r.skipped.is_some()) {
+        let _ = writeln!(
+            out,
+            "not simulated, {} of {}: {}",
+            run.run,
+            run.file,
+            run.skipped.as_deref().unwrap_or("")
+        );
+    }
+    if document.pools.is_empty() {
+        return out;
+    }
+    out.push('\n');
+    for pool in &document.pools {
+        let c = pool.calibration;
+        let _ = writeln!(out, "{}\n", heading.apply(&pool.title()));
         let _ = writeln!(out, "closed loops, each predicted by a fit to the others");
         out += &group_table(&c.left_out);
         let _ = writeln!(out, "\nopen loops, predicted by a fit to the closed ones");

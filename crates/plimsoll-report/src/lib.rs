@@ -17,7 +17,8 @@ mod text;
 mod validation;
 
 pub use calibration::{
-    CalibrationDocument, calibrate_json, calibrate_text, calibration_json, steps_json, steps_text,
+    CalibrationDocument, EngineDocument, calibrate_json, calibrate_text, calibration_json,
+    engine_json, engine_text,
 };
 pub use catalog::{catalog_json, catalog_text};
 pub use explain::{explain_json, explain_text};

@@ -45,6 +45,9 @@ pub struct CalibrateInput<'a> {
 /// A fitted step-time model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
+    /// The pool's constants, all of them.
+    #[serde(skip)]
+    pub rates: Rates,
     /// Every constant of the pool.
     pub coefficients: Vec<Coefficient>,
     /// Median absolute error on what a fit had not seen; none with fewer than two runs or points.
@@ -271,6 +274,7 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
         }
     });
     Ok(Calibration {
+        rates,
         coefficients: coefficients.collect(),
         left_out_error_pct: left_out
             .as_ref()

@@ -26,6 +26,7 @@
 
 mod calibrate;
 mod demand;
+mod engine_runs;
 mod fit;
 mod measured;
 mod performance;
@@ -44,6 +45,7 @@ pub use calibrate::{
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
 };
+pub use engine_runs::{EngineSummary, MetricOutcome, RunOutcome, engine_summary, simulate_run};
 pub use fit::{
     BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, ObservedLine,
     class_context, fit, published_format,

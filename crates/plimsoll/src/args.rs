@@ -75,6 +75,9 @@ pub enum Command {
         /// Step logs, or cases in the format `plimsoll-kv-cases/1` (memory) or `plimsoll.perf_cases.v1` (latency
         /// and throughput); where absent, our own step logs of vLLM on an H200, which ship with the program
         file: Option<PathBuf>,
+        /// For step logs: a calibration instead of the built-in step times
+        #[arg(long, value_name = "FILE")]
+        calibration: Option<PathBuf>,
     },
     /// Show what is built in, each fact with its source and date
     Catalog {

@@ -26,6 +26,7 @@ use plimsoll_study::{
 };
 use serde_json::{Value, json};
 
+use self::calibrate::StepTimes;
 use crate::args::{CatalogTopic, Cli, Command, Global};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -82,7 +83,9 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Init { directory, force } => init::init(directory, *force, global, err),
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
         Command::Calibrate(args) => calibrate::answer(args, global),
-        Command::Validate { file } => validate(file.as_deref(), global),
+        Command::Validate { file, calibration } => {
+            validate(file.as_deref(), calibration.as_deref(), global)
+        }
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
         }
@@ -294,19 +297,25 @@ const SHIPPED: [(&str, &[u8]); 4] = [
     ("qwen3_30b_a3b", include_bytes!("../../../validation/vllm_h200/qwen3_30b_a3b.jsonl.gz")),
 ];
 
-fn validate(file: Option<&Path>, global: &Global) -> Result<String, Failure> {
+fn validate(
+    file: Option<&Path>,
+    calibration: Option<&Path>,
+    global: &Global,
+) -> Result<String, Failure> {
+    let built_in = calibration.map_or(StepTimes::BuiltIn, StepTimes::File);
     let Some(file) = file else {
         let unpacked: Result<Vec<(&str, String)>, Failure> = SHIPPED
             .into_iter()
             .map(|(name, packed)| Ok((name, files::unpack(Path::new(name), packed.to_vec())?)))
             .collect();
-        return calibrate::validate(&unpacked?, global);
+        let times = calibration.map_or(StepTimes::ClosedLoops, StepTimes::File);
+        return calibrate::validate(&unpacked?, &times, global);
     };
     let text = files::read_text(file)?;
     if text.starts_with("{\"schema\"")
         && text.lines().next().is_some_and(|l| l.contains("plimsoll-engine-run/1"))
     {
-        return calibrate::validate(&[(&file.display().to_string(), text)], global);
+        return calibrate::validate(&[(&file.display().to_string(), text)], &built_in, global);
     }
     let cases = plimsoll_evidence::cases(&text).map_err(|error| {
         Failure::one(Diagnostic::about(

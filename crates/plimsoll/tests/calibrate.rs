@@ -295,7 +295,24 @@ fn the_bars_on_published_measurements() {
 #[test]
 fn our_own_measurements_are_validated() {
     let (code, document) = json(&["validate"]);
-    assert_eq!((code, &document["suite"]), (0, &"steps".into()));
+    assert_eq!((code, &document["suite"]), (0, &"engine".into()));
+    // The 8B's open loops below the knee, simulated from their requests: throughput and mean gap within 5%, first tokens within 15%.
+    for run in document["runs"].as_array().expect("runs") {
+        let (name, file) =
+            (run["run"].as_str().expect("a name"), run["file"].as_str().expect("a file"));
+        if !name.starts_with("poisson") || !file.starts_with("llama") || run["beyond_knee"] == true
+        {
+            continue;
+        }
+        let error = |metric: &str| {
+            let all = run["metrics"].as_array().expect("metrics");
+            let found =
+                all.iter().find(|m| m["name"] == metric).unwrap_or_else(|| panic!("no {metric}"));
+            number(&found["error_pct"]).abs()
+        };
+        assert!(error("throughput") <= 5.0 && error("itl_mean") <= 5.0, "{run}");
+        assert!(error("ttft_p50") <= 15.0 && error("ttft_p95") <= 15.0, "{run}");
+    }
     let pools = document["pools"].as_array().expect("pools");
     assert_eq!(pools.len(), 2);
     for pool in pools {

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::ValueEnum as _;
-use plimsoll_evidence::{ResultsError, lint_sweep, results};
+use plimsoll_evidence::{ResultsError, calibration, lint_sweep, results};
 use plimsoll_fleet::Catalog;
-use plimsoll_perf::{constants, dtype};
+use plimsoll_perf::{Rates, constants, dtype};
 use plimsoll_report::{
-    CalibrationDocument, calibrate_json, calibrate_text, calibration_json, steps_json, steps_text,
+    CalibrationDocument, EngineDocument, calibrate_json, calibrate_text, calibration_json,
+    engine_json, engine_text,
 };
 use plimsoll_scenario::Diagnostic;
 use plimsoll_study::{
-    BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, FitInput, Flag, RunSetup,
-    calibrate, fit, pool_steps,
+    BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, Fit, FitInput, Flag,
+    PoolSteps, RunSetup, calibrate, engine_summary, fit, pool_steps, simulate_run,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
@@ -39,8 +40,22 @@ pub(super) fn answer(args: &CalibrateArgs, global: &Global) -> Result<String, Fa
     Ok(either(global, || calibrate_json(&document), || calibrate_text(&document, heading())))
 }
 
-/// Step logs against step times: each pool is calibrated on its closed loops and predicts the rest.
-pub(super) fn validate(logs: &[(&str, String)], global: &Global) -> Result<String, Failure> {
+/// Where the step times of a validation come from.
+pub(super) enum StepTimes<'a> {
+    /// Each pool is calibrated on its closed loops, from kernel timings: the built-in constants have seen the logs that ship.
+    ClosedLoops,
+    /// The built-in constants.
+    BuiltIn,
+    /// A file that `calibrate` wrote.
+    File(&'a Path),
+}
+
+/// Step logs against our engine: every run is simulated from its setup and its requests.
+pub(super) fn validate(
+    logs: &[(&str, String)],
+    times: &StepTimes<'_>,
+    global: &Global,
+) -> Result<String, Failure> {
     let catalog = catalog_of(global)?;
     let mut runs = Vec::new();
     for (name, text) in logs {
@@ -54,22 +69,54 @@ pub(super) fn validate(logs: &[(&str, String)], global: &Global) -> Result<Strin
     for run in runs {
         pools.entry(key(&run.setup)).or_default().push(run);
     }
-    let mut calibrations = Vec::new();
-    for runs in pools.into_values() {
-        let (closed, open): (Vec<_>, Vec<_>) = runs.into_iter().partition(|r| r.clients.is_some());
-        let described = describe(&PoolArgs::bare(), &closed, &catalog)?;
+    let (mut calibrations, mut outcomes) = (Vec::new(), Vec::new());
+    for runs in pools.values() {
+        let described = describe(&PoolArgs::bare(), runs, &catalog)?;
         let input = pool_input(&described, &catalog, None, None, None)?;
-        let given = Given { points: &[], runs: &closed, held_out: &open, flags: Vec::new() };
-        // The built-in constants have seen these very logs; what they were before has not.
-        let calibration = fitted(&input, given, &unfitted(&catalog))?;
-        calibrations.push((described, calibration));
+        let (steps, mut rates, _) = steps_of(&input, &catalog)?;
+        match times {
+            StepTimes::BuiltIn => {}
+            StepTimes::File(path) => {
+                let own = calibration(&files::read_text(path)?).map_err(|error| {
+                    let name = path.display().to_string();
+                    Failure::one(Diagnostic::about("bad-calibration", name, error.to_string()))
+                })?;
+                if own.model != input.name || own.accelerator != input.accelerator.name {
+                    let message = format!(
+                        "it is of {} on {}, the runs are of {} on {}",
+                        own.model, own.accelerator, input.name, input.accelerator.name
+                    );
+                    let name = path.display().to_string();
+                    return Err(Failure::one(Diagnostic::about("bad-calibration", name, message)));
+                }
+                own.apply(&mut rates);
+            }
+            StepTimes::ClosedLoops => {
+                let (closed, open): (Vec<_>, Vec<_>) =
+                    runs.iter().cloned().partition(|r| r.clients.is_some());
+                let given =
+                    Given { points: &[], runs: &closed, held_out: &open, flags: Vec::new() };
+                let calibration = fitted(&input, given, &unfitted(&catalog))?;
+                rates = calibration.rates;
+                calibrations.push((described, calibration));
+            }
+        }
+        let asynchronous = input.engine.async_scheduling != Some(false);
+        outcomes.extend(runs.iter().map(|run| simulate_run(run, &steps, &rates, asynchronous)));
     }
     let mut documents = Vec::new();
     for (described, calibration) in &calibrations {
         let input = pool_input(described, &catalog, None, None, None)?;
         documents.push(document(&input, described, calibration, "", global));
     }
-    Ok(either(global, || steps_json(&documents), || steps_text(&documents, heading())))
+    let from = match times {
+        StepTimes::ClosedLoops => "fitted to the closed loops, from kernel timings".to_owned(),
+        StepTimes::BuiltIn => "built in".to_owned(),
+        StepTimes::File(path) => path.display().to_string(),
+    };
+    let summary = engine_summary(&outcomes);
+    let result = EngineDocument { step_times: from, runs: outcomes, summary, pools: documents };
+    Ok(either(global, || engine_json(&result), || engine_text(&result, heading())))
 }
 
 /// The catalogue with its constants as they were before end-to-end measurements were looked at.
@@ -89,11 +136,8 @@ struct Given<'a> {
     flags: Vec<Flag>,
 }
 
-fn fitted(
-    input: &FitInput<'_>,
-    given: Given<'_>,
-    catalog: &Catalog,
-) -> Result<Calibration, Failure> {
+/// The pool's steps, its constants of the catalogue, and its memory budget.
+fn steps_of(input: &FitInput<'_>, catalog: &Catalog) -> Result<(PoolSteps, Rates, Fit), Failure> {
     let budget = fit(input).map_err(|e| no_budget(&e, input.model))?;
     let rows = constants(catalog);
     let pool = pool_steps(input, &budget, 1, &rows).map_err(|e| {
@@ -101,6 +145,16 @@ fn fitted(
         usage(e, help.to_owned())
     })?;
     let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+    let rates = pool.rates(&values);
+    Ok((pool, rates, budget))
+}
+
+fn fitted(
+    input: &FitInput<'_>,
+    given: Given<'_>,
+    catalog: &Catalog,
+) -> Result<Calibration, Failure> {
+    let (pool, prior, budget) = steps_of(input, catalog)?;
     let named = catalog.models.iter().find(|m| m.name == input.name);
     let names = named.into_iter().flat_map(|m| m.aliases.iter().chain([&m.name, &m.title]));
     let mut known_as = vec![input.name.to_lowercase()];
@@ -108,7 +162,7 @@ fn fitted(
     let asked = CalibrateInput {
         known_as,
         pool: &pool,
-        prior: pool.rates(&values),
+        prior,
         budget: &budget,
         reserves_output: input.engine.name == "tensorrt-llm",
         points: given.points,

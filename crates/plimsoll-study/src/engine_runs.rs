@@ -1,0 +1,213 @@
+//! Measured runs of an engine, simulated from their setup and their requests alone.
+
+use plimsoll_perf::{Rates, StepModel};
+use plimsoll_sim::{Arrivals, Limits, Wanted, serve};
+use plimsoll_stats::quantile;
+use serde::Serialize;
+
+use crate::measured::EngineRun;
+use crate::pool::PoolSteps;
+
+/// One run, as it was and as it comes out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunOutcome {
+    /// Its file.
+    pub file: String,
+    /// Its name.
+    pub run: String,
+    /// Whether on average at least one request waited over the last quarter of the arrivals.
+    pub beyond_knee: bool,
+    /// What is compared.
+    pub metrics: Vec<MetricOutcome>,
+    /// Why it was not simulated.
+    pub skipped: Option<String>,
+}
+
+/// One number of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricOutcome {
+    /// Which.
+    pub name: &'static str,
+    /// `tokens/s` or `ms`.
+    pub unit: &'static str,
+    /// As measured.
+    pub measured: f64,
+    /// As simulated.
+    pub predicted: f64,
+    /// Simulated against measured.
+    pub error_pct: f64,
+    /// Whether it counts in the summary.
+    pub scored: bool,
+}
+
+/// All runs together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct EngineSummary {
+    /// Numbers that count: throughput, mean ITL, ITL p50 and p95, TTFT p50 and p95.
+    pub n: usize,
+    /// Median of their absolute errors.
+    pub median_abs_pct: Option<f64>,
+    /// 90th percentile of their absolute errors.
+    pub p90_abs_pct: Option<f64>,
+}
+
+/// Requests of a run in seconds: what is compared.
+struct Seen {
+    /// Generated tokens per second, from the first arrival to the last token.
+    throughput: f64,
+    ttft: Vec<f64>,
+    e2e: Vec<f64>,
+    gaps_mean: f64,
+    /// Every gap, where the log holds them.
+    gaps: Vec<f64>,
+}
+
+/// Simulates a run with the plain engine.
+pub fn simulate_run(
+    run: &EngineRun,
+    pool: &PoolSteps,
+    rates: &Rates,
+    asynchronous: bool,
+) -> RunOutcome {
+    let nothing = |why: String| RunOutcome {
+        file: run.origin.file.clone(),
+        run: run.run.clone(),
+        beyond_knee: false,
+        metrics: Vec::new(),
+        skipped: Some(why),
+    };
+    if run.requests.iter().any(|r| r.cached > 0) {
+        return nothing(
+            "requests shared prefixes, which the plain engine does not cache".to_owned(),
+        );
+    }
+    let seen = measured(run);
+    match simulated(run, pool, rates, asynchronous) {
+        Ok(said) => RunOutcome {
+            file: run.origin.file.clone(),
+            run: run.run.clone(),
+            beyond_knee: beyond_knee(run),
+            metrics: compared(&seen, &said),
+            skipped: None,
+        },
+        Err(error) => nothing(error),
+    }
+}
+
+/// The scored numbers of all runs.
+pub fn engine_summary(runs: &[RunOutcome]) -> EngineSummary {
+    let scored = runs.iter().flat_map(|r| &r.metrics).filter(|m| m.scored);
+    let errors: Vec<f64> = scored.map(|m| m.error_pct.abs()).collect();
+    EngineSummary {
+        n: errors.len(),
+        median_abs_pct: quantile(&errors, 0.5),
+        p90_abs_pct: quantile(&errors, 0.9),
+    }
+}
+
+fn measured(run: &EngineRun) -> Seen {
+    let first = run.requests.iter().map(|r| r.at).fold(f64::INFINITY, f64::min);
+    let last = run.requests.iter().map(|r| r.at + r.e2e).fold(0.0, f64::max);
+    let tokens: u64 = run.requests.iter().map(|r| r.output).sum();
+    let (decode, gaps): (f64, u64) = run
+        .requests
+        .iter()
+        .fold((0.0, 0), |(s, n), r| (s + r.e2e - r.ttft, n + r.output.saturating_sub(1)));
+    Seen {
+        throughput: tokens as f64 / (last - first).max(f64::MIN_POSITIVE),
+        ttft: run.requests.iter().map(|r| r.ttft).collect(),
+        e2e: run.requests.iter().map(|r| r.e2e).collect(),
+        gaps_mean: decode / gaps.max(1) as f64,
+        gaps: run.requests.iter().flat_map(|r| r.itl.iter().copied()).collect(),
+    }
+}
+
+fn simulated(
+    run: &EngineRun,
+    pool: &PoolSteps,
+    rates: &Rates,
+    asynchronous: bool,
+) -> Result<Seen, String> {
+    let setup = &run.setup;
+    let block_tokens = setup.block_size.max(1);
+    let limits = Limits {
+        max_num_seqs: usize::try_from(setup.max_num_seqs).unwrap_or(usize::MAX),
+        max_num_batched_tokens: setup.max_num_batched_tokens,
+        blocks: setup.kv_tokens / block_tokens,
+        block_tokens,
+    };
+    let mut order: Vec<usize> = (0..run.requests.len()).collect();
+    order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
+    let requests: Vec<_> = order.iter().map(|i| &run.requests[*i]).collect();
+    let wanted: Vec<Wanted> = requests
+        .iter()
+        .map(|r| Wanted { prompt: r.prompt, output: r.output.max(1), cached: 0 })
+        .collect();
+    let arrivals = match run.clients {
+        Some(clients) => Arrivals::Closed(usize::try_from(clients).unwrap_or(usize::MAX)),
+        None => Arrivals::Open(requests.iter().map(|r| (r.at * 1e12) as u64).collect()),
+    };
+    let mut work = pool.work.clone();
+    work.graph_tokens = work.graph_tokens.map(|_| (2.0 * setup.max_num_seqs as f64).min(512.0));
+    let model = StepModel::new(&work, rates, setup.max_num_batched_tokens);
+    let mut gaps = Vec::new();
+    let served = serve(limits, asynchronous, &model, &arrivals, &wanted, &mut |_, gap| {
+        gaps.push(gap as f64 / 1e12);
+    })
+    .map_err(|e| e.to_string())?;
+    let seconds = |ps: u64| ps as f64 / 1e12;
+    let first = served.iter().map(|s| s.arrived).min().unwrap_or(0);
+    let last = served.iter().map(|s| s.done).max().unwrap_or(0);
+    let tokens: u64 = wanted.iter().map(|w| w.output).sum();
+    let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
+    Ok(Seen {
+        throughput: tokens as f64 / seconds(last - first).max(f64::MIN_POSITIVE),
+        ttft: served.iter().map(|s| seconds(s.first - s.arrived)).collect(),
+        e2e: served.iter().map(|s| seconds(s.done - s.arrived)).collect(),
+        gaps_mean: mean,
+        gaps,
+    })
+}
+
+fn compared(seen: &Seen, said: &Seen) -> Vec<MetricOutcome> {
+    let mut metrics = Vec::new();
+    let mut add = |name, unit, measured: Option<f64>, predicted: Option<f64>, scored| {
+        if let (Some(measured), Some(predicted)) = (measured, predicted)
+            && measured > 0.0
+        {
+            let error_pct = (predicted / measured - 1.0) * 100.0;
+            metrics.push(MetricOutcome { name, unit, measured, predicted, error_pct, scored });
+        }
+    };
+    add("throughput", "tokens/s", Some(seen.throughput), Some(said.throughput), true);
+    add("itl_mean", "ms", Some(seen.gaps_mean * 1e3), Some(said.gaps_mean * 1e3), true);
+    let at = |values: &[f64], p: f64| quantile(values, p).map(|s| s * 1e3);
+    for (name, p, scored) in
+        [("itl_p50", 0.5, true), ("itl_p95", 0.95, true), ("itl_p99", 0.99, false)]
+    {
+        add(name, "ms", at(&seen.gaps, p), at(&said.gaps, p), scored);
+    }
+    for (name, p, scored) in
+        [("ttft_p50", 0.5, true), ("ttft_p95", 0.95, true), ("ttft_p99", 0.99, false)]
+    {
+        add(name, "ms", at(&seen.ttft, p), at(&said.ttft, p), scored);
+    }
+    for (name, p) in [("e2e_p50", 0.5), ("e2e_p95", 0.95)] {
+        add(name, "ms", at(&seen.e2e, p), at(&said.e2e, p), false);
+    }
+    metrics
+}
+
+/// Whether on average at least one request waits over the last quarter of the arrivals.
+fn beyond_knee(run: &EngineRun) -> bool {
+    let mut at: Vec<f64> = run.requests.iter().map(|r| r.at).collect();
+    at.sort_by(f64::total_cmp);
+    let (Some(from), Some(until)) = (at.get(at.len() * 3 / 4), at.last()) else { return false };
+    let late: Vec<f64> = run
+        .steps
+        .iter()
+        .filter(|s| (*from..=*until).contains(&s.at))
+        .map(|s| s.waiting as f64)
+        .collect();
+    !late.is_empty() && late.iter().sum::<f64>() / late.len() as f64 >= 1.0
+}
