@@ -206,7 +206,8 @@ fn summarised(published: &Path) -> Result<String, String> {
     ];
     for (name, label) in shown {
         let Some(g) = result.groups.iter().find(|g| g.name == name) else { continue };
-        let band = catalog.step_bands.iter().find(|b| b.kind == name && b.family.is_none());
+        let kind = if name == "max throughput" { "throughput" } else { name };
+        let band = catalog.step_bands.iter().find(|b| b.kind == kind && b.family.is_none());
         let unseen = band.map_or_else(
             || "| |".to_owned(),
             |b| format!("{:.1}% | {:.1}% |", b.median_abs_pct, b.p90_abs_pct),

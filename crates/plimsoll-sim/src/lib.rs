@@ -1,7 +1,8 @@
 //! Engines simulated: requests in, outcomes out.
 //!
 //! **Owns** queues, batching and memory pressure. **Refuses** files, threads, a seed of its own, and choosing a fleet. So far it has the plain
-//! engine ([`PlainEngine`]), which takes one step at a time and is the oracle of any faster one.
+//! engine ([`PlainEngine`]), which takes one step at a time, and one whose cost does not grow with the batch ([`serve_fast`]), for which the plain one
+//! is the oracle.
 //!
 //! ```
 //! use plimsoll_sim::{Ask, Limits, PlainEngine};
@@ -19,8 +20,10 @@
 //! # Ok::<(), plimsoll_sim::TooLong>(())
 //! ```
 
+mod fast;
 mod plain;
 mod serve;
 
+pub use fast::{Steps, serve_fast};
 pub use plain::{Ask, Given, Limits, PlainEngine, Step, TooLong};
 pub use serve::{Arrivals, Served, Wanted, serve};

@@ -1,7 +1,7 @@
 //! Measured runs of an engine, simulated from their setup and their requests alone.
 
 use plimsoll_perf::{Rates, StepModel};
-use plimsoll_sim::{Arrivals, Limits, Wanted, serve};
+use plimsoll_sim::{Arrivals, Limits, Wanted, serve, serve_fast};
 use plimsoll_stats::quantile;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ struct Seen {
     gaps: Vec<f64>,
 }
 
-/// Simulates a run with the plain engine.
+/// Simulates a run.
 pub fn simulate_run(
     run: &EngineRun,
     pool: &PoolSteps,
@@ -151,10 +151,20 @@ fn simulated(
     work.graph_tokens = work.graph_tokens.map(|_| (2.0 * setup.max_num_seqs as f64).min(512.0));
     let model = StepModel::new(&work, rates, setup.max_num_batched_tokens);
     let mut gaps = Vec::new();
-    let served = serve(limits, asynchronous, &model, &arrivals, &wanted, &mut |_, gap| {
-        gaps.push(gap as f64 / 1e12);
-    })
-    .map_err(|e| e.to_string())?;
+    let fast = serve_fast(limits, asynchronous, &model, &arrivals, &wanted, &mut |gap, n| {
+        gaps.extend(std::iter::repeat_n(gap as f64 / 1e12, n as usize));
+    });
+    let served = match fast.map_err(|e| e.to_string())? {
+        Some((served, _)) => served,
+        // Somebody is thrown out: only the plain engine knows how.
+        None => {
+            gaps.clear();
+            serve(limits, asynchronous, &model, &arrivals, &wanted, &mut |_, gap| {
+                gaps.push(gap as f64 / 1e12);
+            })
+            .map_err(|e| e.to_string())?
+        }
+    };
     let seconds = |ps: u64| ps as f64 / 1e12;
     let first = served.iter().map(|s| s.arrived).min().unwrap_or(0);
     let last = served.iter().map(|s| s.done).max().unwrap_or(0);

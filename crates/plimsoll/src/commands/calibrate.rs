@@ -327,12 +327,15 @@ fn describe(args: &PoolArgs, runs: &[EngineRun], catalog: &Catalog) -> Result<Po
     let own = key(&first.setup);
     if let Some(other) = runs.iter().find(|run| key(&run.setup) != own) {
         let place = format!("{}, line {}", other.origin.file, other.origin.row);
+        let words = |(model, device, engine, weights, kv, tensor): &Key| {
+            format!("{model} on {tensor} x {device} with {engine}, {weights} weights and {kv} KV")
+        };
         let message = format!(
-            "run `{}` is of {:?}, run `{}` of {:?}: one calibration is of one pool",
+            "run `{}` is of {}, run `{}` of {}: one calibration is of one pool",
             first.run,
-            own,
+            words(&own),
             other.run,
-            key(&other.setup)
+            words(&key(&other.setup))
         );
         return Err(Failure::one(
             Diagnostic::about("setup-differs", place, message)
