@@ -271,7 +271,8 @@ fn own_steps(shared: &Path, priors: &[Prior]) -> Result<Vec<OwnSteps>, String> {
                 let (mut loads, mut seconds) = (Vec::new(), 0.0);
                 for stretch in kind {
                     loads.extend(&stretch.loads);
-                    seconds += stretch.seconds;
+                    // The way in is not a step's.
+                    seconds += stretch.seconds - stretch.noticed;
                 }
                 // A handful of steps is mostly the client's jitter.
                 if loads.len() >= 5 {

@@ -153,7 +153,7 @@ pub enum CalibrateError {
 /// What is compared, in seconds or tokens per second.
 enum Seen {
     /// Steps between two instants.
-    Steps { loads: Vec<StepLoad>, kind: &'static str },
+    Steps { loads: Vec<StepLoad>, kind: &'static str, from_idle: bool },
     /// The mean gap of a point.
     Gap(SteadyInput),
     /// The median gap of a point, which steps with prompts hardly move.
@@ -192,8 +192,11 @@ impl Row {
             steady(&input, &|batch| step(&pool.work, rates, batch).total())
         };
         match &self.seen {
-            Seen::Steps { loads, .. } => {
-                loads.iter().map(|load| step(&pool.work, rates, &load.batch()).total()).sum()
+            Seen::Steps { loads, from_idle, .. } => {
+                let steps = loads.iter().map(|load| step(&pool.work, rates, &load.batch()).total());
+                // After idleness the clock runs from the arrival: the way in is part of it.
+                let way = if *from_idle { rates.get(Term::PathSeconds) } else { 0.0 };
+                way + steps.sum::<f64>()
             }
             Seen::Gap(input) => state(input).tpot,
             Seen::MedianGap(input) => state(input).itl_p50,
@@ -522,7 +525,8 @@ fn take_run(
         // A run of a thousand steps is not a thousand times as telling as one: its errors are alike.
         let sd = 0.05 * (stretches.len() as f64 / 30.0).max(1.0).sqrt();
         for stretch in stretches {
-            let (measured, seen) = (stretch.seconds, Seen::Steps { loads: stretch.loads, kind });
+            let Stretch { seconds: measured, loads, from_idle, .. } = stretch;
+            let seen = Seen::Steps { loads, kind, from_idle };
             rows.push(Row { source, seen, measured, sd, shown_only });
         }
     };

@@ -1,6 +1,6 @@
 //! Measured runs of an engine, simulated from their setup and their requests alone.
 
-use plimsoll_perf::{Rates, StepModel};
+use plimsoll_perf::{Rates, StepModel, Term};
 use plimsoll_sim::{Arrivals, Limits, Wanted, serve, serve_fast};
 use plimsoll_stats::quantile;
 use serde::Serialize;
@@ -143,9 +143,11 @@ fn simulated(
         .iter()
         .map(|r| Wanted { prompt: r.prompt, output: r.output.max(1), cached: 0 })
         .collect();
+    // What a request takes before the engine hears of it. Clients of a closed loop are not held up by it: they wait for answers all the same.
+    let way = rates.get(Term::PathSeconds);
     let arrivals = match run.clients {
         Some(clients) => Arrivals::Closed(usize::try_from(clients).unwrap_or(usize::MAX)),
-        None => Arrivals::Open(requests.iter().map(|r| (r.at * 1e12) as u64).collect()),
+        None => Arrivals::Open(requests.iter().map(|r| ((r.at + way) * 1e12) as u64).collect()),
     };
     let mut work = pool.work.clone();
     work.graph_tokens = work.graph_tokens.map(|_| (2.0 * setup.max_num_seqs as f64).min(512.0));
@@ -172,8 +174,8 @@ fn simulated(
     let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
     Ok(Seen {
         throughput: tokens as f64 / seconds(last - first).max(f64::MIN_POSITIVE),
-        ttft: served.iter().map(|s| seconds(s.first - s.arrived)).collect(),
-        e2e: served.iter().map(|s| seconds(s.done - s.arrived)).collect(),
+        ttft: served.iter().map(|s| way + seconds(s.first - s.arrived)).collect(),
+        e2e: served.iter().map(|s| way + seconds(s.done - s.arrived)).collect(),
         gaps_mean: mean,
         gaps,
     })

@@ -21,6 +21,8 @@ pub struct Stretch {
     pub decode_only: bool,
     /// Whether the engine was idle before it: its time holds the way of a request into the engine.
     pub from_idle: bool,
+    /// Of its time, what passed before the engine said that a request had come, in seconds; zero where it did not say.
+    pub noticed: f64,
 }
 
 /// A run taken apart.
@@ -51,9 +53,11 @@ pub fn replay(run: &EngineRun) -> Replay {
     let (mut admitted, mut done) = (0usize, 0usize);
     let mut open: Option<Stretch> = None;
     let (mut last, mut idle, mut before_decode) = (0.0, true, false);
+    // When tokens last appeared; messages of arrivals do not count.
+    let mut spoke = 0.0;
     for (index, seen) in run.steps.iter().enumerate() {
         if seen.running == 0 && seen.generated == 0 {
-            // Nothing ran: a message of an arrival, not a step. The clock starts here.
+            // Nothing ran: a message of an arrival, not a step.
             (last, idle, before_decode) = (seen.at, true, false);
             open = None;
             continue;
@@ -91,7 +95,9 @@ pub fn replay(run: &EngineRun) -> Replay {
         done += given.done.len();
         // Idleness ends when a request comes, which the log of steps need not say.
         let came = order.get(first).map_or(0.0, |next| run.requests[*next].at);
-        let seconds = seen.at - if idle { came.max(last) } else { last };
+        let began = if idle { came.max(spoke) } else { last };
+        let (seconds, noticed) =
+            (seen.at - began, if idle { (last - began).max(0.0) } else { 0.0 });
         let agrees = given.tokens.len() as u64 == seen.generated && given.prompt == seen.prompt;
         match step {
             Some(step) if agrees && seconds > 0.0 => {
@@ -110,6 +116,7 @@ pub fn replay(run: &EngineRun) -> Replay {
                             loads: vec![step.load],
                             decode_only: before_decode,
                             from_idle: false,
+                            noticed: 0.0,
                         }),
                         None => {}
                     }
@@ -125,6 +132,7 @@ pub fn replay(run: &EngineRun) -> Replay {
                             loads: Vec::new(),
                             decode_only: false,
                             from_idle: idle,
+                            noticed,
                         });
                     mixed.decode_only = false;
                     mixed.seconds += seconds;
@@ -139,7 +147,8 @@ pub fn replay(run: &EngineRun) -> Replay {
                 before_decode = false;
             }
         }
-        (last, idle) = (seen.at, engine.running() == 0 && engine.waiting() == 0);
+        (last, spoke) = (seen.at, seen.at);
+        idle = engine.running() == 0 && engine.waiting() == 0;
     }
     replay.stretches.extend(open);
     replay
