@@ -87,11 +87,7 @@ pub fn serve_fast(
     let mut ahead: Option<Planned> = None;
     loop {
         while next < wanted.len() {
-            let arrived = match arrivals {
-                Arrivals::Open(at) if at[next] <= now => at[next],
-                Arrivals::Closed(clients) if in_flight < *clients => now,
-                _ => break,
-            };
+            let Some(arrived) = arrivals.due(next, now, in_flight) else { break };
             engine.admit(next)?;
             served[next].arrived = arrived;
             (next, in_flight) = (next + 1, in_flight + 1);
@@ -156,7 +152,9 @@ pub fn serve_fast(
 
 impl Engine<'_> {
     fn admit(&mut self, id: usize) -> Result<(), TooLong> {
-        let tokens = self.wanted[id].prompt + self.wanted[id].output;
+        let Wanted { prompt, output, .. } = self.wanted[id];
+        assert!(prompt > 0 && output > 0, "request {id} reads and writes a token");
+        let tokens = prompt + output;
         let (need, blocks) = ((tokens - 1).div_ceil(self.limits.block_tokens), self.limits.blocks);
         if need > blocks {
             return Err(TooLong { tokens, need, blocks });
@@ -244,7 +242,7 @@ impl Engine<'_> {
             done.push(id);
         }
         for (id, tokens) in &planned.chunks {
-            let Wanted { prompt, output, cached } = self.wanted[*id];
+            let Wanted { prompt, output, .. } = self.wanted[*id];
             if let Some(partial) = &mut self.partial
                 && partial.id == *id
             {
@@ -254,10 +252,6 @@ impl Engine<'_> {
                 }
                 self.partial = None;
             }
-            debug_assert!(
-                cached < prompt || prompt > 0,
-                "a prompt has at least one token to compute"
-            );
             first.push(*id);
             if output == 1 {
                 self.leave(prompt.div_ceil(block));

@@ -17,7 +17,7 @@ pub struct Limits {
     pub max_num_batched_tokens: u64,
     /// KV blocks.
     pub blocks: u64,
-    /// Tokens in a block.
+    /// Tokens in a block; at least one.
     pub block_tokens: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Limits {
 pub struct Ask {
     /// Whoever sent it will know it by this.
     pub id: usize,
-    /// Prompt tokens, cached ones included.
+    /// Prompt tokens, cached ones included; at least one.
     pub prompt: u64,
     /// Tokens to generate, at least one.
     pub output: u64,
@@ -110,6 +110,7 @@ impl PlainEngine {
 
     /// A request joins the queue.
     pub fn arrive(&mut self, ask: Ask) -> Result<(), TooLong> {
+        assert!(ask.prompt > 0 && ask.output > 0, "a request reads and writes a token: {ask:?}");
         let tokens = ask.prompt + ask.output;
         // The last token is never read again, so it needs no room.
         let need = (tokens - 1).div_ceil(self.limits.block_tokens);

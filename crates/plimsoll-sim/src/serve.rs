@@ -24,12 +24,22 @@ pub enum Arrivals {
     Closed(usize),
 }
 
+impl Arrivals {
+    /// When the next request came, where it is there by now.
+    pub(crate) fn due(&self, next: usize, now: u64, in_flight: usize) -> Option<u64> {
+        match self {
+            Self::Open(at) => Some(at[next]).filter(|at| *at <= now),
+            Self::Closed(clients) => (in_flight < *clients).then_some(now),
+        }
+    }
+}
+
 /// A request to be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Prompt tokens, cached ones included.
+    /// Prompt tokens, cached ones included; at least one.
     pub prompt: u64,
-    /// Tokens to generate.
+    /// Tokens to generate; at least one.
     pub output: u64,
     /// Prompt tokens that need not be computed.
     pub cached: u64,
@@ -55,11 +65,7 @@ pub fn serve(
     loop {
         // Those that have come by now.
         while next < wanted.len() {
-            let arrived = match arrivals {
-                Arrivals::Open(at) if at[next] <= now => at[next],
-                Arrivals::Closed(clients) if in_flight < *clients => now,
-                _ => break,
-            };
+            let Some(arrived) = arrivals.due(next, now, in_flight) else { break };
             let Wanted { prompt, output, cached } = wanted[next];
             engine.arrive(Ask { id: next, prompt, output, cached })?;
             served[next].arrived = arrived;

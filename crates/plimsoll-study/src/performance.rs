@@ -225,6 +225,8 @@ pub fn prepare(
     let replicas = (inputs.devices / (inside.max(tensor * copies)).max(1)).max(1);
     let placement =
         Placement { tensor, pipeline: inputs.pipeline, expert: inputs.expert, context: 1 };
+    // Only the source with running batches leaves prompts out; its contexts are then its outputs alone, which is too little and said in the
+    // documentation rather than guessed at.
     let prompt = inputs.prompt.unwrap_or(1.0);
     let output = inputs.output.ok_or("the output length is not published")?;
     let longest = Tokens::new((2.0 * (prompt + output)).ceil() as u64);
@@ -239,11 +241,13 @@ pub fn prepare(
         device: None,
         fraction: None,
         max_model_len: Some(longest),
+        // TensorRT-LLM before 1.0 fixes its limits when an engine is built; these are the defaults of its builder from 1.0 on.
         max_num_seqs: engine.max_num_seqs.is_empty().then_some(2048),
         max_num_batched_tokens: engine
             .max_num_batched_tokens
             .is_empty()
             .then_some(Tokens::new(8192)),
+        // Blocks only round; no case says how large they were.
         block_tokens: Some(Tokens::new(16)),
         eager: false,
         lora: None,

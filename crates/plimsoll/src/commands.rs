@@ -317,6 +317,16 @@ fn validate(
     {
         return calibrate::validate(&[(&file.display().to_string(), text)], &built_in, global);
     }
+    if calibration.is_some() {
+        return Err(Failure::one(
+            Diagnostic::about(
+                "usage",
+                "command line",
+                "`--calibration` is for step logs; cases are of many pools",
+            )
+            .help("leave `--calibration` out"),
+        ));
+    }
     let cases = plimsoll_evidence::cases(&text).map_err(|error| {
         Failure::one(Diagnostic::about(
             "bad-evidence",
