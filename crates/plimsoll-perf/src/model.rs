@@ -17,6 +17,8 @@ pub struct StepLoad {
     pub decodes: u64,
     /// Their contexts together.
     pub context: u64,
+    /// Tokens that were guessed for them and are verified with theirs.
+    pub drafts: u64,
 }
 
 impl StepLoad {
@@ -39,7 +41,8 @@ impl StepLoad {
             prefill: self.prefill as f64,
             pairs: self.pairs_doubled as f64 / 2.0,
             prompts: self.prompts as f64,
-            decodes: self.decodes as f64,
+            // A guess is computed and sampled as a token of its own; its context is read with its sequence's.
+            decodes: (self.decodes + self.drafts) as f64,
             context: self.context as f64,
         }
     }
@@ -192,7 +195,8 @@ impl StepModel {
     /// The time of a step, in picoseconds.
     #[inline]
     pub fn step(&self, load: &StepLoad) -> u64 {
-        let tokens = load.prefill + load.decodes;
+        let generated = load.decodes + load.drafts;
+        let tokens = load.prefill + generated;
         if tokens == 0 {
             return 0;
         }
@@ -200,10 +204,10 @@ impl StepModel {
         let mut time = share
             .tokens
             .at(tokens)
-            .saturating_add(share.sampled.at(load.decodes + load.prompts.min(load.prefill)))
+            .saturating_add(share.sampled.at(generated + load.prompts.min(load.prefill)))
             .saturating_add(share.prefill.saturating_mul(load.prefill));
         for kind in &share.attention {
-            let seen = load.context.min(kind.window.saturating_mul(load.decodes));
+            let seen = load.context.min(kind.window.saturating_mul(generated));
             time = time.saturating_add(kind.slope.saturating_mul(seen));
             let doubled =
                 load.pairs_doubled.min(kind.window.saturating_mul(2).saturating_mul(load.prefill));

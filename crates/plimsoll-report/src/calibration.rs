@@ -235,7 +235,9 @@ pub fn engine_text(document: &EngineDocument<'_>, heading: Heading) -> String {
             let mut row = vec![run.run.clone()];
             row.extend(shown.iter().map(|name| {
                 let metric = run.metrics.iter().find(|m| m.name == *name);
-                metric.map_or_else(|| "-".to_owned(), |m| format!("{:+.1}%", m.error_pct))
+                metric
+                    .and_then(|m| m.error_pct)
+                    .map_or_else(|| "-".to_owned(), |error| format!("{error:+.1}%"))
             }));
             row.push(if run.beyond_knee { "beyond" } else { "" }.to_owned());
             row

@@ -1,17 +1,126 @@
 //! The same engine at a cost that does not grow with its batch.
 //!
-//! Sequences that decode advance in step, so their number and the sum of their contexts are all a step needs to know of them. Each is done at a
-//! value of a counter of steps that is known when it joins; each takes a new block when the counter has a certain residue. A stretch of
-//! steps in which nothing joins, ends or runs out is leapt over in closed form: within an affine piece of the step time it is an arithmetic series,
-//! exact in whole picoseconds. The plain engine is the oracle: both must give the same events.
+//! Sequences that generate advance in step, so their number and the sum of their contexts are all a step needs to know of them. Each is done at a
+//! value of a common count of tokens that is known when it joins; each takes a new block when that count has a certain residue, and gives one back when
+//! it has another once it is longer than a window. A stretch of steps in which nothing joins, ends or runs out is leapt over in closed form: within an
+//! affine piece of the step time it is an arithmetic series, exact in whole picoseconds. Where blocks run out, a step's tokens do not go round or
+//! several tokens are guessed, sequences are looked at one by one, as the plain engine does always. That one is the oracle: both must give the same events.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use plimsoll_perf::{StepLoad, StepModel};
 
-use crate::plain::{Limits, TooLong};
-use crate::serve::{Arrivals, Served, Wanted};
+use crate::drive::{Engine, Gauges, Moved, Stretch, Watch};
+use crate::limits::{Limits, Rooms, TooLong};
+use crate::plain::Held;
+use crate::request::{End, Outcome, Wanted, nameless};
+use crate::segments::{Hold, SegmentPool};
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere: the slot can be used again.
+    Gone,
+    Waiting,
+    /// It reads its prompt, or its past.
+    Reading,
+    /// It generates, in step with others.
+    InStep,
+    /// It generates, but was passed over: it is looked at by itself until it is back in step.
+    Behind,
+    /// It has all of its tokens, and its blocks until they have been handed out.
+    Leaving,
+}
+
+/// A request in the engine.
+#[derive(Clone, Debug)]
+struct Slot {
+    serial: u64,
+    wanted: Wanted,
+    place: Place,
+    arrived: u64,
+    scheduled: Option<u64>,
+    first: Option<u64>,
+    /// When it got its last token, where it is not in step.
+    last: u64,
+    cached: u64,
+    preemptions: u32,
+    /// Which of all that were let in it is: sequences run in this order.
+    turn: u64,
+    /// Tokens it has generated and tokens whose keys and values are there, as of `joined` where it is in step.
+    generated: u64,
+    computed: u64,
+    /// The common count of tokens when it came in step.
+    joined: u64,
+    /// What it holds; where it is in step, as of when it came.
+    rooms: Rooms,
+    /// Leading stretches that are full, or will be when the step that was decided on is over.
+    full: u64,
+    /// Which of all that came in step it is.
+    stamp: u64,
+    hold: Hold,
+}
+
+/// What comes at values of the common count: (count, slot, stamp). Some may be no more.
+type Coming = BinaryHeap<Reverse<(u64, u32, u64)>>;
+
+/// A step that has been decided on.
+#[derive(Clone, Debug, Default)]
+struct Planned {
+    load: StepLoad,
+    /// Whether those in step generate.
+    in_step: bool,
+    /// Sequences that are looked at by themselves, and how many tokens of each are computed.
+    alone: Vec<(u32, u64)>,
+    /// Of these, whoever was let in for this step: (slot, serial, cached tokens).
+    admitted: Vec<(u32, u64, u64)>,
+    held: Option<Held>,
+    preempted: u64,
+}
+
+/// One engine on its devices.
+pub struct Replica<'a> {
+    limits: Limits,
+    model: &'a StepModel,
+    slots: Vec<Slot>,
+    spare: Vec<u32>,
+    /// Slots by serial, from the oldest that is still there.
+    by_serial: VecDeque<u32>,
+    oldest: u64,
+    /// By rank and serial; some may have gone.
+    waiting: BinaryHeap<Reverse<(u32, u64, u32)>>,
+    waiting_count: u64,
+    /// Whoever was let in, in order; some may have gone.
+    order: Vec<(u32, u64)>,
+    turns: u64,
+    running: u64,
+    reading: Option<u32>,
+    behind: Vec<u32>,
+    leaving: Vec<u32>,
+    /// Sequences in step, and what they will see together in the next step.
+    decodes: u64,
+    context: u64,
+    by_class: Vec<u64>,
+    /// Tokens that a sequence which was in step all along would have got, and one.
+    count: u64,
+    /// The value of `count` at which those in step were last given room.
+    roomed: u64,
+    decode_steps: u64,
+    /// Sequences in step by the residue of the count at which they take blocks, and at which they give some back.
+    takes: Vec<u64>,
+    gives: Vec<u64>,
+    /// Those who have come in step since, and may have more to give back at first; only with windows.
+    fresh: Vec<(u32, u64)>,
+    stamps: u64,
+    /// The count at which each is done, and at which each has left a block behind its window: (count, slot, stamp).
+    ends: Coming,
+    windows: Coming,
+    pool: SegmentPool,
+    ahead: Option<Planned>,
+    /// Steps, and those of them that were leapt over.
+    steps: Steps,
+}
 
 /// Steps of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,299 +131,631 @@ pub struct Steps {
     pub leapt: u64,
 }
 
-/// A step that has been decided on.
-#[derive(Clone, Debug)]
-struct Planned {
-    load: StepLoad,
-    /// Prompts it reads, and how many tokens of each; only the last may be in part.
-    chunks: Vec<(usize, u64)>,
-}
+impl<'a> Replica<'a> {
+    /// An idle one.
+    pub fn new(limits: Limits, model: &'a StepModel) -> Self {
+        let block = usize::try_from(limits.kv.block_tokens).unwrap_or(1);
+        Self {
+            limits,
+            model,
+            slots: Vec::new(),
+            spare: Vec::new(),
+            by_serial: VecDeque::new(),
+            oldest: 0,
+            waiting: BinaryHeap::new(),
+            waiting_count: 0,
+            order: Vec::new(),
+            turns: 0,
+            running: 0,
+            reading: None,
+            behind: Vec::new(),
+            leaving: Vec::new(),
+            decodes: 0,
+            context: 0,
+            by_class: Vec::new(),
+            count: 1,
+            roomed: 0,
+            decode_steps: 0,
+            takes: vec![0; block],
+            gives: vec![0; block],
+            fresh: Vec::new(),
+            stamps: 0,
+            ends: BinaryHeap::new(),
+            windows: BinaryHeap::new(),
+            pool: SegmentPool::new(limits.kv, limits.prefix_cache),
+            ahead: None,
+            steps: Steps::default(),
+        }
+    }
 
-/// A prompt that has been read in part. There is never more than one: it has taken all that was left of a step's budget.
-#[derive(Clone, Copy, Debug)]
-struct Partial {
-    id: usize,
-    computed: u64,
-    blocks: u64,
-}
-
-struct Engine<'a> {
-    limits: Limits,
-    wanted: &'a [Wanted],
-    waiting: VecDeque<usize>,
-    partial: Option<Partial>,
-    /// Sequences that decode, and what they will see together in the next step.
-    decodes: u64,
-    context: u64,
     /// Steps so far.
-    counter: u64,
-    /// Decoding sequences by the residue of the counter at which they take a block.
-    residues: Vec<u64>,
-    /// When each decoding sequence is done, by the counter.
-    ends: BinaryHeap<Reverse<(u64, usize)>>,
-    free: u64,
-    /// Done, but with their places and blocks until they are released.
-    leaving: (u64, u64),
-}
+    pub fn steps(&self) -> Steps {
+        self.steps
+    }
 
-/// Serves the requests as [`crate::serve`] does, or gives up with `None` where a sequence would have to be thrown out or a budget does not hold
-/// every decoding sequence: then only the plain engine knows. `gap` hears of the gaps between tokens, each with how many sequences it was for.
-pub fn serve_fast(
-    limits: Limits,
-    asynchronous: bool,
-    model: &StepModel,
-    arrivals: &Arrivals,
-    wanted: &[Wanted],
-    gap: &mut dyn FnMut(u64, u64),
-) -> Result<Option<(Vec<Served>, Steps)>, TooLong> {
-    let block = limits.block_tokens;
-    let mut engine = Engine {
-        limits,
-        wanted,
-        waiting: VecDeque::new(),
-        partial: None,
-        decodes: 0,
-        context: 0,
-        counter: 0,
-        residues: vec![0; usize::try_from(block).unwrap_or(1)],
-        ends: BinaryHeap::new(),
-        free: limits.blocks,
-        leaving: (0, 0),
-    };
-    let mut served = vec![Served::default(); wanted.len()];
-    let mut steps = Steps::default();
-    let (mut next, mut now, mut in_flight) = (0, 0u64, 0usize);
-    let mut ahead: Option<Planned> = None;
-    loop {
-        while next < wanted.len() {
-            let Some(arrived) = arrivals.due(next, now, in_flight) else { break };
-            engine.admit(next)?;
-            served[next].arrived = arrived;
-            (next, in_flight) = (next + 1, in_flight + 1);
+    fn slot(&mut self, slot: Slot) -> u32 {
+        match self.spare.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
         }
-        // When a request comes that could be let in; a closed loop sends none while all clients wait.
-        let comes = match arrivals {
-            Arrivals::Open(at) if next < wanted.len() => at[next],
-            _ => u64::MAX,
-        };
-        // An asynchronous engine has already decided on the next step; both can leap where it only decodes.
-        let decided = ahead.as_ref().map(|p| p.chunks.is_empty());
-        let pure = if asynchronous { decided == Some(true) } else { true };
-        if pure
-            && let Some((k, time)) =
-                engine.leap(model, asynchronous, comes.saturating_sub(now), gap)
+    }
+
+    /// Tokens that a sequence has computed by now.
+    fn computed(&self, own: &Slot) -> u64 {
+        own.computed + if own.place == Place::InStep { self.count - own.joined } else { 0 }
+    }
+
+    fn generated(&self, own: &Slot) -> u64 {
+        own.generated + if own.place == Place::InStep { self.count - own.joined } else { 0 }
+    }
+
+    /// What a sequence holds.
+    fn rooms(&self, own: &Slot) -> Rooms {
+        if own.place == Place::InStep && self.roomed >= own.joined {
+            let computed = own.computed + (self.roomed - own.joined);
+            self.limits.kv.rooms(computed, computed + self.limits.decode_tokens())
+        } else {
+            own.rooms
+        }
+    }
+
+    /// What a request's own tokens are called, as far as anybody can look for them.
+    fn own_name(own: &Slot) -> Option<u64> {
+        let named = own.wanted.content.as_ref().and_then(|c| c.own);
+        named.or((own.preemptions > 0).then(|| nameless(own.serial)))
+    }
+
+    fn wait(&mut self, index: u32) {
+        let own = &mut self.slots[index as usize];
+        own.place = Place::Waiting;
+        self.waiting.push(Reverse((own.wanted.rank, own.serial, index)));
+        self.waiting_count += 1;
+    }
+
+    /// The first in line.
+    fn next(&mut self) -> Option<u32> {
+        while let Some(Reverse((_, serial, index))) = self.waiting.peek().copied() {
+            let own = &self.slots[index as usize];
+            if own.serial == serial && own.place == Place::Waiting {
+                return Some(index);
+            }
+            self.waiting.pop();
+        }
+        None
+    }
+
+    /// Whoever runs, in order.
+    fn in_order(&mut self) -> Vec<u32> {
+        let slots = &self.slots;
+        let runs = |own: &Slot| !matches!(own.place, Place::Gone | Place::Waiting);
+        self.order.retain(|(index, turn)| {
+            let own = &slots[*index as usize];
+            own.turn == *turn && runs(own)
+        });
+        self.order.iter().map(|(index, _)| *index).collect()
+    }
+
+    /// The residue of the count at which a sequence with so many tokens computed at `count` fills its blocks to the end.
+    fn residue(&self, computed: u64, count: u64) -> usize {
+        let block = self.limits.kv.block_tokens;
+        ((count % block + block - computed % block) % block) as usize
+    }
+
+    /// The residue at which it leaves a block behind its window.
+    fn window_residue(&self, taking: usize) -> usize {
+        let (block, window) = (self.limits.kv.block_tokens, self.limits.kv.window);
+        ((taking as u64 + (window - 1) % block) % block) as usize
+    }
+
+    /// The count at which a sequence with so many tokens computed at `count` first leaves a block behind its window by generating.
+    fn passes(&self, computed: u64, count: u64) -> u64 {
+        let kv = self.limits.kv;
+        count + (kv.window + kv.block_tokens - 1).max(computed + 1) - computed
+    }
+
+    /// A sequence comes in step, with all but its newest token computed.
+    fn join(&mut self, index: u32) {
+        let (count, stamp) = (self.count, self.stamps);
+        self.stamps += 1;
+        let own = &mut self.slots[index as usize];
+        (own.place, own.joined, own.stamp) = (Place::InStep, count, stamp);
+        let (computed, class) = (own.computed, own.wanted.class);
+        let left = own.wanted.output.tokens() - own.generated;
+        self.decodes += 1;
+        self.context += computed + 1;
+        self.in_class(class, 1);
+        self.ends.push(Reverse((count + left, index, stamp)));
+        let residue = self.residue(computed, count);
+        self.takes[residue] += 1;
+        if self.limits.kv.sliding > 0 {
+            self.fresh.push((index, stamp));
+            self.windows.push(Reverse((self.passes(computed, count), index, stamp)));
+        }
+    }
+
+    fn in_class(&mut self, class: u16, more: i64) {
+        let class = class as usize;
+        if class >= self.by_class.len() {
+            self.by_class.resize(class + 1, 0);
+        }
+        self.by_class[class] = self.by_class[class].wrapping_add_signed(more);
+    }
+
+    /// A sequence is no longer in step: what it is in numbers of its own is written down.
+    fn part(&mut self, index: u32, place: Place) {
+        let own = &self.slots[index as usize];
+        let (computed, generated, rooms) =
+            (self.computed(own), self.generated(own), self.rooms(own));
+        let (class, taking) = (own.wanted.class, self.residue(own.computed, own.joined));
+        let gives =
+            self.limits.kv.sliding > 0 && self.count >= self.passes(own.computed, own.joined);
+        self.decodes -= 1;
+        self.context -= computed + 1;
+        self.in_class(class, -1);
+        self.takes[taking] -= 1;
+        if gives {
+            let giving = self.window_residue(taking);
+            self.gives[giving] -= 1;
+        }
+        let own = &mut self.slots[index as usize];
+        (own.place, own.computed, own.generated, own.rooms) = (place, computed, generated, rooms);
+    }
+
+    /// The first of what comes, without what is no more.
+    fn first(slots: &[Slot], coming: &mut Coming) -> Option<(u64, u32)> {
+        while let Some(Reverse((count, index, stamp))) = coming.peek().copied() {
+            let own = &slots[index as usize];
+            if own.place == Place::InStep && own.stamp == stamp {
+                return Some((count, index));
+            }
+            coming.pop();
+        }
+        None
+    }
+
+    /// Whoever has left a block behind its window by now gives one back at its residue from here on.
+    fn pass_windows(&mut self) {
+        while let Some((count, index)) = Self::first(&self.slots, &mut self.windows)
+            && count <= self.count
         {
-            (steps.total, steps.leapt) = (steps.total + k, steps.leapt + k);
-            now = now.saturating_add(time);
-            if asynchronous {
-                ahead = Some(Planned { load: engine.pure_load(), chunks: Vec::new() });
+            self.windows.pop();
+            let own = &self.slots[index as usize];
+            let giving = self.window_residue(self.residue(own.computed, own.joined));
+            self.gives[giving] += 1;
+        }
+    }
+
+    /// Blocks that those in step take, and give back, to generate at a value of the count.
+    fn exchanged(&self, count: u64) -> (u64, u64) {
+        let (kv, residue) = (self.limits.kv, (count % self.limits.kv.block_tokens) as usize);
+        (self.takes[residue] * (kv.full + kv.sliding), self.gives[residue] * kv.sliding)
+    }
+
+    /// Decides on the next step: none where there is nothing to do. Those in step got their last tokens at `moment`.
+    fn schedule(&mut self, moment: u64) -> Option<Planned> {
+        let mut planned = Planned::default();
+        loop {
+            let mut budget = self.limits.max_num_batched_tokens;
+            let thrown_out = planned.preempted;
+            if !self.go_on(&mut planned, &mut budget) {
+                self.walk(&mut planned, &mut budget, moment);
             }
-            continue;
-        }
-        let planned = match ahead.take() {
-            Some(planned) => planned,
-            None => match engine.schedule() {
-                Some(Some(planned)) => planned,
-                Some(None) => match arrivals {
-                    Arrivals::Open(at) if next < wanted.len() => {
-                        now = now.max(at[next]);
-                        continue;
-                    }
-                    _ => return Ok(Some((served, steps))),
-                },
-                None => return Ok(None),
-            },
-        };
-        steps.total += 1;
-        let decodes = planned.load.decodes;
-        let (first, done) = engine.advance(&planned);
-        if asynchronous {
-            match engine.schedule() {
-                Some(planned) => ahead = planned,
-                None => return Ok(None),
+            if planned.preempted > thrown_out {
+                planned.held = (self.waiting_count > 0).then_some(Held::Kv);
+            } else {
+                self.let_in(&mut planned, &mut budget);
             }
-        }
-        let time = model.step(&planned.load);
-        now = now.saturating_add(time);
-        engine.release();
-        if decodes > 0 {
-            gap(time, decodes);
-        }
-        for id in first {
-            served[id].first = now;
-        }
-        in_flight -= done.len();
-        for id in done {
-            served[id].done = now;
-        }
-    }
-}
-
-impl Engine<'_> {
-    fn admit(&mut self, id: usize) -> Result<(), TooLong> {
-        let Wanted { prompt, output, .. } = self.wanted[id];
-        assert!(prompt > 0 && output > 0, "request {id} reads and writes a token");
-        let tokens = prompt + output;
-        let (need, blocks) = ((tokens - 1).div_ceil(self.limits.block_tokens), self.limits.blocks);
-        if need > blocks {
-            return Err(TooLong { tokens, need, blocks });
-        }
-        self.waiting.push_back(id);
-        Ok(())
-    }
-
-    fn pure_load(&self) -> StepLoad {
-        StepLoad { decodes: self.decodes, context: self.context, ..StepLoad::default() }
-    }
-
-    /// Blocks that decoding sequences take at a value of the counter.
-    fn crossings(&self, counter: u64) -> u64 {
-        self.residues[(counter % self.limits.block_tokens) as usize]
-    }
-
-    /// Decides on the next step: nothing where there is nothing to do; `None` where this engine does not know.
-    fn schedule(&mut self) -> Option<Option<Planned>> {
-        let mut budget = self.limits.max_num_batched_tokens;
-        if self.decodes >= budget && self.decodes > 0 {
-            return None;
-        }
-        let crossing = self.crossings(self.counter);
-        if crossing > self.free {
-            return None;
-        }
-        let block = self.limits.block_tokens;
-        let mut planned = Planned { load: self.pure_load(), chunks: Vec::new() };
-        self.free -= crossing;
-        budget -= self.decodes;
-        if let Some(partial) = &mut self.partial {
-            let tokens = (self.wanted[partial.id].prompt - partial.computed).min(budget);
-            let need = (partial.computed + tokens).div_ceil(block) - partial.blocks;
-            if need > self.free {
+            if planned.in_step || !planned.alone.is_empty() {
+                return Some(planned);
+            }
+            // Whoever had to go kept others from being looked at: an empty step is over at once, and the next is theirs.
+            if planned.preempted == thrown_out {
                 return None;
             }
-            self.free -= need;
-            partial.blocks += need;
-            planned.load.add_chunk(tokens, partial.computed);
-            planned.chunks.push((partial.id, tokens));
-            budget -= tokens;
         }
-        let mut running = self.decodes + u64::from(self.partial.is_some()) + self.leaving.0;
-        while budget > 0 && running < self.limits.max_num_seqs as u64 {
-            let Some(&id) = self.waiting.front() else { break };
-            let Wanted { prompt, cached, .. } = self.wanted[id];
-            let computed = cached.min(prompt - 1);
-            let tokens = (prompt - computed).min(budget);
-            let need = (computed + tokens).div_ceil(block);
-            if need > self.free {
-                break;
-            }
-            self.waiting.pop_front();
-            self.free -= need;
-            planned.load.add_chunk(tokens, computed);
-            planned.chunks.push((id, tokens));
-            (budget, running) = (budget - tokens, running + 1);
-            // Only one that took all of the budget is in part; others are whole and leave this place when the step is on its way.
-            if computed + tokens < prompt {
-                self.partial = Some(Partial { id, computed, blocks: need });
-            }
-        }
-        let idle = planned.load.decodes == 0 && planned.chunks.is_empty();
-        Some((!idle).then_some(planned))
     }
 
-    /// A step is on its way: who gets a first token, and who is done.
-    fn advance(&mut self, planned: &Planned) -> (Vec<usize>, Vec<usize>) {
-        let block = self.limits.block_tokens;
-        self.context += self.decodes;
-        self.counter += 1;
-        let (mut first, mut done) = (Vec::new(), Vec::new());
-        while let Some(Reverse((end, id))) = self.ends.peek().copied()
-            && end == self.counter
+    /// Those that run, all at once, where all of them find what they need; false, and nothing done, where that is not sure.
+    fn go_on(&mut self, planned: &mut Planned, budget: &mut u64) -> bool {
+        let kv = self.limits.kv;
+        if !self.behind.is_empty()
+            || self.limits.speculation.is_some() && self.decodes > 0
+            || self.decodes > *budget
         {
-            self.ends.pop();
-            let Wanted { prompt, output, .. } = self.wanted[id];
-            let computed = prompt + output - 1;
-            self.decodes -= 1;
-            self.context -= computed + 1;
-            let residue = self.residue(computed);
-            self.residues[residue] -= 1;
-            self.leave(computed.div_ceil(block));
-            done.push(id);
+            return false;
         }
-        for (id, tokens) in &planned.chunks {
-            let Wanted { prompt, output, .. } = self.wanted[*id];
-            if let Some(partial) = &mut self.partial
-                && partial.id == *id
-            {
-                partial.computed += tokens;
-                if partial.computed < prompt {
-                    continue;
+        let (takes, mut gives) = self.exchanged(self.count);
+        let left = *budget - self.decodes;
+        let mut needs = takes;
+        let reading = self.reading.filter(|_| left > 0).map(|index| {
+            let own = &self.slots[index as usize];
+            let tokens = (own.wanted.prompt + own.generated - own.computed).min(left);
+            let rooms = kv.rooms(own.computed, own.computed + tokens);
+            let kept = Rooms { filled: own.rooms.filled, skipped: rooms.skipped };
+            (
+                index,
+                tokens,
+                rooms,
+                kv.held(own.rooms) - kv.held(kept),
+                kv.held(rooms) - kv.held(kept),
+            )
+        });
+        needs += reading.map_or(0, |(.., more)| more);
+        if needs > self.pool.free() {
+            return false;
+        }
+        if self.decodes > 0 {
+            for (index, stamp) in std::mem::take(&mut self.fresh) {
+                let own = &self.slots[index as usize];
+                // It may have gone since.
+                if own.place == Place::InStep && own.stamp == stamp {
+                    let skipped = kv.rooms(own.computed, own.computed + 1).skipped;
+                    gives += kv.held(own.rooms) - kv.held(Rooms { skipped, ..own.rooms });
                 }
-                self.partial = None;
             }
-            first.push(*id);
-            if output == 1 {
-                self.leave(prompt.div_ceil(block));
-                done.push(*id);
+            planned.in_step = true;
+            planned.load.decodes = self.decodes;
+            planned.load.context = self.context;
+            self.roomed = self.count;
+            *budget -= self.decodes;
+        }
+        if let Some((index, tokens, rooms, less, _)) = reading {
+            gives += less;
+            self.slots[index as usize].rooms = rooms;
+            self.read(index, tokens, planned);
+            *budget -= tokens;
+        }
+        self.pool.give(gives);
+        self.pool.take(needs);
+        true
+    }
+
+    /// Those that run, one by one and in order, as far as they find what they need; whoever is last by rank and arrival is thrown out for it.
+    fn walk(&mut self, planned: &mut Planned, budget: &mut u64, moment: u64) {
+        let kv = self.limits.kv;
+        let decode_tokens = self.limits.decode_tokens();
+        let mut all: Vec<Walker> = self
+            .in_order()
+            .into_iter()
+            .filter(|index| self.slots[*index as usize].place != Place::Leaving)
+            .map(|index| {
+                let own = &self.slots[index as usize];
+                let (computed, rooms) = (self.computed(own), self.rooms(own));
+                let key = (own.wanted.rank, own.serial);
+                Walker { index, key, computed, rooms, taken: None, runs: true }
+            })
+            .collect();
+        let mut at = 0;
+        'each: while at < all.len() && *budget > 0 {
+            if !all[at].runs {
+                at += 1;
                 continue;
             }
-            self.decodes += 1;
-            self.context += prompt + 1;
-            let residue = self.residue(prompt);
-            self.residues[residue] += 1;
-            self.ends.push(Reverse((self.counter + output - 1, *id)));
+            let Walker { index, computed, .. } = all[at];
+            let own = &self.slots[index as usize];
+            let wanted = match own.place {
+                Place::Reading => own.wanted.prompt + own.generated - computed,
+                _ => decode_tokens,
+            };
+            let wanted = wanted.min(*budget);
+            let rooms = kv.rooms(computed, computed + wanted);
+            let before = all[at].rooms;
+            let kept = Rooms { skipped: rooms.skipped.min(before.filled), ..before };
+            self.pool.give(kv.held(before) - kv.held(kept));
+            all[at].rooms = kept;
+            // Room that was asked for and not used, for guesses, stays.
+            let rooms = Rooms { filled: rooms.filled.max(kept.filled), ..rooms };
+            let need = kv.held(rooms) - kv.held(kept);
+            while need > self.pool.free() {
+                let last = (0..all.len()).filter(|i| all[*i].runs).max_by_key(|i| all[*i].key);
+                let victim = last.unwrap_or(at);
+                all[victim].runs = false;
+                if let Some(tokens) = all[victim].taken.take() {
+                    *budget += tokens;
+                }
+                planned.preempted += 1;
+                self.throw_out(all[victim].index, all[victim].rooms, moment);
+                if victim == at {
+                    break 'each;
+                }
+            }
+            self.pool.take(need);
+            (all[at].rooms, all[at].taken) = (rooms, Some(wanted));
+            *budget -= wanted;
+            at += 1;
         }
-        (first, done)
+        for Walker { index, computed, rooms, taken, runs, .. } in all {
+            if !runs {
+                continue;
+            }
+            let place = self.slots[index as usize].place;
+            let whole = taken == Some(decode_tokens);
+            if place == Place::InStep && !whole {
+                self.part(index, Place::Behind);
+                self.slots[index as usize].last = moment;
+                self.behind.push(index);
+            }
+            let own = &mut self.slots[index as usize];
+            if own.place != Place::InStep {
+                own.rooms = rooms;
+            }
+            let Some(tokens) = taken else { continue };
+            match own.place {
+                Place::Reading => self.read(index, tokens, planned),
+                _ => {
+                    planned.load.add_decode(computed + 1);
+                    planned.load.drafts += tokens - 1;
+                    if own.place == Place::InStep {
+                        planned.in_step = true;
+                    } else {
+                        planned.alone.push((index, tokens));
+                    }
+                }
+            }
+        }
+        self.fresh.clear();
+        if planned.in_step {
+            self.roomed = self.count;
+        }
     }
 
-    /// The counter's residue at which a sequence with so many tokens computed, as of now, takes a block: when they fill blocks to the end.
-    fn residue(&self, computed: u64) -> usize {
-        let block = self.limits.block_tokens;
-        ((self.counter % block + block - computed % block) % block) as usize
+    /// A part of a prompt is read in this step; its content is known from here on.
+    fn read(&mut self, index: u32, tokens: u64, planned: &mut Planned) {
+        let block = self.limits.kv.block_tokens;
+        let own = &mut self.slots[index as usize];
+        planned.alone.push((index, tokens));
+        // All of its past but the newest token was found: it generates.
+        if own.generated > 0 && own.computed + 1 == own.wanted.prompt + own.generated {
+            planned.load.add_decode(own.computed + 1);
+            return;
+        }
+        planned.load.add_chunk(tokens, own.computed);
+        own.full = (own.computed + tokens) / block;
+        self.pool.name(&mut own.hold, own.full);
     }
 
-    fn leave(&mut self, blocks: u64) {
-        self.leaving = (self.leaving.0 + 1, self.leaving.1 + blocks);
+    /// A sequence makes room for others, and waits to read all of its past again.
+    fn throw_out(&mut self, index: u32, rooms: Rooms, moment: u64) {
+        if self.slots[index as usize].place == Place::InStep {
+            self.part(index, Place::Behind);
+            self.slots[index as usize].last = moment;
+        }
+        self.behind.retain(|b| *b != index);
+        if self.reading == Some(index) {
+            self.reading = None;
+        }
+        let own = &mut self.slots[index as usize];
+        if Self::own_name(own).is_none() {
+            let name = nameless(own.serial);
+            self.pool.remember(&mut own.hold, own.wanted.content.as_deref(), name);
+        }
+        own.preemptions += 1;
+        own.rooms = rooms;
+        self.close(index);
+        self.slots[index as usize].computed = 0;
+        self.wait(index);
     }
 
-    fn release(&mut self) {
-        self.free += self.leaving.1;
-        self.leaving = (0, 0);
+    /// A sequence that is not in step gives up its blocks; what it has written can be found in them.
+    fn close(&mut self, index: u32) {
+        let own = &mut self.slots[index as usize];
+        let whole = (own.computed / self.limits.kv.block_tokens).max(own.full);
+        own.full = 0;
+        let mut hold = std::mem::take(&mut own.hold);
+        self.pool.name(&mut hold, whole);
+        self.pool.close(&hold, own.rooms, whole);
+        self.running -= 1;
     }
 
-    /// Whether the first that waits could be let in.
-    fn could_admit(&self) -> bool {
-        let Some(&id) = self.waiting.front() else { return false };
-        let running = self.decodes + self.leaving.0;
-        let room = self.limits.max_num_batched_tokens.saturating_sub(self.decodes);
-        let Wanted { prompt, cached, .. } = self.wanted[id];
-        let computed = cached.min(prompt - 1);
-        let need = (computed + (prompt - computed).min(room)).div_ceil(self.limits.block_tokens);
-        room > 0 && running < self.limits.max_num_seqs as u64 && need <= self.free
+    /// What the first in line would take, or what keeps it waiting.
+    fn admission(&self, index: u32, budget: u64) -> Result<Admission, Held> {
+        if budget == 0 {
+            return Err(Held::Budget);
+        }
+        if self.running >= self.limits.max_num_seqs as u64 {
+            return Err(Held::Sequences);
+        }
+        let (kv, own) = (self.limits.kv, &self.slots[index as usize]);
+        let tokens = own.wanted.prompt + own.generated;
+        let content = own.wanted.content.as_deref();
+        let hit = self.pool.look_up(content, Self::own_name(own), (tokens - 1) / kv.block_tokens);
+        let computed = if self.limits.prefix_cache {
+            hit.stretches * kv.block_tokens
+        } else {
+            own.wanted.cached.min(tokens - 1)
+        };
+        let wanted = (tokens - computed).min(budget);
+        let rooms = kv.rooms(computed, computed + wanted);
+        let take = kv.held(rooms) - hit.stretches * kv.full;
+        let mut asked = take + hit.in_line;
+        if self.limits.whole_prompts {
+            let whole = self.limits.need_most(tokens) - hit.stretches * kv.full + hit.in_line;
+            asked = asked.max(whole);
+        }
+        if asked > self.pool.free() {
+            return Err(Held::Kv);
+        }
+        Ok(Admission { computed, wanted, rooms, hit: hit.stretches, take })
     }
 
-    /// Leaps over as many pure decode steps as nothing can happen in, and says how many and how long; `until` is the time until a request comes.
+    /// Those that wait, in their order.
+    fn let_in(&mut self, planned: &mut Planned, budget: &mut u64) {
+        while let Some(index) = self.next() {
+            let admission = match self.admission(index, *budget) {
+                Ok(admission) => admission,
+                Err(held) => {
+                    planned.held = Some(held);
+                    return;
+                }
+            };
+            self.waiting.pop();
+            self.waiting_count -= 1;
+            self.running += 1;
+            let Admission { computed, wanted, rooms, hit, take } = admission;
+            let own = &mut self.slots[index as usize];
+            let name = Self::own_name(own);
+            own.hold = self.pool.open(own.wanted.content.as_deref(), name, hit);
+            self.pool.take(take);
+            (own.place, own.computed, own.rooms) = (Place::Reading, computed, rooms);
+            own.turn = self.turns;
+            self.order.push((index, self.turns));
+            self.turns += 1;
+            planned.admitted.push((index, own.serial, computed));
+            if computed + wanted < own.wanted.prompt + own.generated {
+                self.reading = Some(index);
+            }
+            self.read(index, wanted, planned);
+            *budget -= wanted;
+        }
+        // Those that have gone are forgotten now and then.
+        if self.order.len() as u64 > 2 * self.running + 64 {
+            self.in_order();
+        }
+    }
+
+    /// The step is on its way, and will be over at `end`.
+    fn advance(&mut self, planned: &Planned, end: u64, watch: &mut impl Watch) {
+        let yielded = self.limits.yielded(self.decode_steps);
+        self.decode_steps += u64::from(planned.load.decodes > 0);
+        if planned.in_step {
+            self.count += yielded;
+            self.context += self.decodes * yielded;
+        }
+        self.pass_windows();
+        while let Some((count, index)) = Self::first(&self.slots, &mut self.ends)
+            && count <= self.count
+        {
+            self.ends.pop();
+            self.part(index, Place::Leaving);
+            let own = &mut self.slots[index as usize];
+            // The last step's guesses may have gone further.
+            own.generated = own.wanted.output.tokens();
+            own.computed = own.wanted.prompt + own.generated - 1;
+            self.leaving.push(index);
+        }
+        for (index, tokens) in &planned.alone {
+            let own = &mut self.slots[*index as usize];
+            let got = match own.place {
+                Place::Reading => {
+                    own.computed += tokens;
+                    let left = own.wanted.prompt + own.generated - own.computed;
+                    // Whoever has read its past but for the newest token generates from here on.
+                    if left > 1 || left == 1 && own.generated == 0 {
+                        continue;
+                    }
+                    if self.reading == Some(*index) {
+                        self.reading = None;
+                    }
+                    if left == 1 {
+                        own.place = Place::Behind;
+                        self.behind.push(*index);
+                        continue;
+                    }
+                    1
+                }
+                Place::Behind => {
+                    let left = own.wanted.output.tokens() - own.generated;
+                    let got = yielded.min(*tokens).min(left);
+                    own.computed += got;
+                    self.behind.retain(|b| b != index);
+                    got
+                }
+                // Its client has gone since.
+                _ => continue,
+            };
+            own.generated += got;
+            match own.first {
+                None => own.first = Some(end),
+                Some(_) => watch.gap(own.wanted.class, end - own.last, 1),
+            }
+            own.last = end;
+            if own.generated >= own.wanted.output.tokens() {
+                own.place = Place::Leaving;
+                self.leaving.push(*index);
+            } else {
+                self.join(*index);
+            }
+        }
+    }
+
+    /// The tokens of a step have been handed out: those that are done leave.
+    fn release(&mut self, end: u64, watch: &mut impl Watch) -> usize {
+        let mut leaving = std::mem::take(&mut self.leaving);
+        leaving.sort_unstable_by_key(|index| self.slots[*index as usize].turn);
+        for index in &leaving {
+            self.close(*index);
+            self.over(*index, End::Completed, end, watch);
+        }
+        let completed = leaving.len();
+        leaving.clear();
+        self.leaving = leaving;
+        completed
+    }
+
+    fn over(&mut self, index: u32, how: End, now: u64, watch: &mut impl Watch) {
+        let own = &mut self.slots[index as usize];
+        own.place = Place::Gone;
+        watch.over(&Outcome {
+            serial: own.serial,
+            class: own.wanted.class,
+            end: how,
+            arrived: own.arrived,
+            scheduled: own.scheduled,
+            first: own.first,
+            done: now,
+            prompt: own.wanted.prompt,
+            output: own.generated,
+            cached: own.cached,
+            preemptions: own.preemptions,
+        });
+        let offset = (own.serial - self.oldest) as usize;
+        self.by_serial[offset] = NOBODY;
+        self.spare.push(index);
+        while self.by_serial.front() == Some(&NOBODY) {
+            self.by_serial.pop_front();
+            self.oldest += 1;
+        }
+    }
+
+    /// Leaps over as many pure decode steps as nothing can happen in and that begin before `until`, and says how many and how long.
     /// An asynchronous engine has the blocks of the first of them already, and takes those of the one after the last.
-    fn leap(
-        &mut self,
-        model: &StepModel,
-        asynchronous: bool,
-        until: u64,
-        gap: &mut dyn FnMut(u64, u64),
-    ) -> Option<(u64, u64)> {
-        let Reverse((end, _)) = *self.ends.peek()?;
-        if self.partial.is_some()
-            || self.decodes >= self.limits.max_num_batched_tokens
-            || self.could_admit()
+    fn leap(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<u64> {
+        if self.decodes == 0
+            || self.reading.is_some()
+            || !self.behind.is_empty()
+            || !self.fresh.is_empty()
+            || self.limits.speculation.is_some()
+            || self.decodes > self.limits.max_num_batched_tokens
         {
             return None;
         }
+        let mut held = None;
+        if let Some(index) = self.next() {
+            held = self.admission(index, self.limits.max_num_batched_tokens - self.decodes).err();
+            // What leaves a window may make room on the way.
+            if held.is_none() || held == Some(Held::Kv) && self.limits.kv.sliding > 0 {
+                return None;
+            }
+        }
+        let ahead = u64::from(self.limits.asynchronous);
+        let (end, _) = Self::first(&self.slots, &mut self.ends)?;
         let (count, context) = (self.decodes, self.context);
-        let piece = model.decode_piece(count, context);
-        // Not the step in which one is done, nor one beyond the piece.
-        let mut most =
-            (end - 1 - self.counter).min((piece.until.saturating_sub(context)) / count + 1);
-        if most == 0 || context > piece.until {
+        let piece = self.model.decode_piece(count, context);
+        if context > piece.until {
+            return None;
+        }
+        // Not the step in which one is done, nor one beyond the piece, nor one that gives room after a window is passed.
+        let mut most = (end - 1 - self.count).min((piece.until - context) / count + 1);
+        if let Some((passes, _)) = Self::first(&self.slots, &mut self.windows) {
+            most = most.min((passes - self.count).saturating_sub(ahead));
+        }
+        if most == 0 {
             return None;
         }
         // All begin before a request comes: the last one's beginning is the sum of the others.
@@ -323,35 +764,209 @@ impl Engine<'_> {
             let seen = n * u128::from(context) + u128::from(count) * (n * n.saturating_sub(1) / 2);
             n * u128::from(piece.base) + slope * seen
         };
-        if sum(most - 1) >= u128::from(until) {
+        let within = u128::from(until.saturating_sub(now));
+        if sum(most - 1) >= within {
             let (mut low, mut high) = (1, most);
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
-                if sum(middle - 1) < u128::from(until) { low = middle } else { high = middle }
+                if sum(middle - 1) < within { low = middle } else { high = middle }
             }
             most = low;
         }
-        let (steps, taken) = self.within_blocks(most, u64::from(asynchronous))?;
-        self.free -= taken;
-        for i in 0..steps {
-            gap(piece.at(context + i * count), count);
+        let (steps, taken, given) = self.within_blocks(most, ahead)?;
+        let took = u64::try_from(sum(steps)).unwrap_or(u64::MAX);
+        watch.stretch(&Stretch {
+            from: now,
+            took,
+            steps,
+            prefill: 0,
+            pairs_doubled: 0,
+            decodes: steps * count,
+            context: steps * context + count * (steps * (steps - 1) / 2),
+            gauges: self.gauges(),
+            held,
+            preempted: 0,
+        });
+        self.pool.give(given);
+        self.pool.take(taken);
+        for step in 0..steps {
+            let time = piece.at(context + step * count);
+            for (class, n) in self.by_class.iter().enumerate().filter(|(_, n)| **n > 0) {
+                watch.gap(class as u16, time, *n);
+            }
         }
         self.context += steps * count;
-        self.counter += steps;
-        Some((steps, u64::try_from(sum(steps)).unwrap_or(u64::MAX)))
+        self.count += steps;
+        self.decode_steps += steps;
+        self.roomed = self.count - 1 + ahead;
+        self.pass_windows();
+        self.steps.total += steps;
+        self.steps.leapt += steps;
+        Some(took)
     }
 
-    /// How many of `most` steps there are blocks for, and how many blocks they take: those of the steps from `skipped` on.
-    fn within_blocks(&self, most: u64, skipped: u64) -> Option<(u64, u64)> {
-        let block = self.limits.block_tokens;
-        let first = self.counter + skipped;
-        // Whole rounds of the residues take a block for every sequence.
-        let rounds = (most / block).min(self.free / self.decodes);
-        let (mut steps, mut taken) = (rounds * block, rounds * self.decodes);
-        while steps < most && taken + self.crossings(first + steps) <= self.free {
-            taken += self.crossings(first + steps);
-            steps += 1;
+    /// How many of `most` steps there are blocks for, and how many blocks they take and give back: those of the steps from `skipped` on.
+    fn within_blocks(&self, most: u64, skipped: u64) -> Option<(u64, u64, u64)> {
+        let (kv, free) = (self.limits.kv, self.pool.free());
+        let first = self.count + skipped;
+        let (mut steps, mut taken, mut given) = (0, 0, 0);
+        if kv.sliding == 0 {
+            // Whole rounds of the residues take a block for every sequence.
+            let round = self.decodes * kv.full;
+            let rounds = (most / kv.block_tokens).min(free.checked_div(round).unwrap_or(u64::MAX));
+            (steps, taken) = (rounds * kv.block_tokens, rounds * round);
         }
-        (steps > 0).then_some((steps, taken))
+        while steps < most {
+            let (takes, gives) = self.exchanged(first + steps);
+            if taken + takes > free + given {
+                break;
+            }
+            (steps, taken, given) = (steps + 1, taken + takes, given + gives);
+        }
+        (steps > 0).then_some((steps, taken, given))
+    }
+}
+
+/// No slot.
+const NOBODY: u32 = u32::MAX;
+
+/// What somebody who is let in takes.
+struct Admission {
+    computed: u64,
+    wanted: u64,
+    rooms: Rooms,
+    /// Leading stretches that are there.
+    hit: u64,
+    /// Blocks beside those.
+    take: u64,
+}
+
+/// A sequence that is looked at by itself.
+struct Walker {
+    index: u32,
+    /// The last by this is thrown out.
+    key: (u32, u64),
+    computed: u64,
+    rooms: Rooms,
+    /// Tokens of this step that it was given.
+    taken: Option<u64>,
+    runs: bool,
+}
+
+impl Engine for Replica<'_> {
+    fn arrive(&mut self, at: u64, serial: u64, wanted: Wanted) -> Result<(), TooLong> {
+        self.limits.fits(wanted.prompt, wanted.output.tokens())?;
+        let index = self.slot(Slot {
+            serial,
+            wanted,
+            place: Place::Waiting,
+            arrived: at,
+            scheduled: None,
+            first: None,
+            last: 0,
+            cached: 0,
+            preemptions: 0,
+            turn: u64::MAX,
+            generated: 0,
+            computed: 0,
+            joined: 0,
+            rooms: Rooms::default(),
+            full: 0,
+            stamp: u64::MAX,
+            hold: Hold::default(),
+        });
+        if self.by_serial.is_empty() {
+            self.oldest = serial;
+        }
+        // Those in between were refused.
+        let offset = (serial - self.oldest) as usize;
+        self.by_serial.resize(offset, NOBODY);
+        self.by_serial.push_back(index);
+        self.wait(index);
+        Ok(())
+    }
+
+    fn cancel(&mut self, now: u64, serial: u64, watch: &mut impl Watch) -> bool {
+        let Some(offset) = serial.checked_sub(self.oldest) else { return false };
+        let Some(&index) = self.by_serial.get(offset as usize).filter(|i| **i != NOBODY) else {
+            return false;
+        };
+        match self.slots[index as usize].place {
+            Place::Gone | Place::Leaving => return false,
+            Place::Waiting => self.waiting_count -= 1,
+            Place::InStep => {
+                self.part(index, Place::Behind);
+                self.close(index);
+            }
+            Place::Reading | Place::Behind => {
+                self.behind.retain(|b| *b != index);
+                if self.reading == Some(index) {
+                    self.reading = None;
+                }
+                self.close(index);
+            }
+        }
+        self.over(index, End::TimedOut, now, watch);
+        true
+    }
+
+    fn go(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<Moved> {
+        // An asynchronous engine has already decided on the next step; both can leap where it only decodes.
+        let pure = match &self.ahead {
+            Some(planned) => {
+                planned.alone.is_empty()
+                    && planned.load.decodes == self.decodes
+                    && planned.preempted == 0
+            }
+            None => !self.limits.asynchronous,
+        };
+        if pure && let Some(took) = self.leap(now, until, watch) {
+            if let Some(ahead) = &mut self.ahead {
+                ahead.load.context = self.context;
+            }
+            return Some(Moved { now: now.saturating_add(took), completed: 0 });
+        }
+        let planned = self.ahead.take().or_else(|| self.schedule(now))?;
+        let gauges = self.gauges();
+        for (index, serial, cached) in &planned.admitted {
+            let own = &mut self.slots[*index as usize];
+            if own.serial == *serial && own.scheduled.is_none() && own.place == Place::Reading {
+                (own.scheduled, own.cached) = (Some(now), *cached);
+            }
+        }
+        let took = self.model.step(&planned.load);
+        let end = now.saturating_add(took);
+        watch.stretch(&Stretch {
+            from: now,
+            took,
+            steps: 1,
+            prefill: planned.load.prefill,
+            pairs_doubled: planned.load.pairs_doubled,
+            decodes: planned.load.decodes,
+            context: planned.load.context,
+            gauges,
+            held: planned.held,
+            preempted: planned.preempted,
+        });
+        if planned.in_step {
+            for (class, n) in self.by_class.iter().enumerate().filter(|(_, n)| **n > 0) {
+                watch.gap(class as u16, took, *n);
+            }
+        }
+        self.steps.total += 1;
+        self.advance(&planned, end, watch);
+        if self.limits.asynchronous {
+            self.ahead = self.schedule(end);
+        }
+        let completed = self.release(end, watch);
+        Some(Moved { now: end, completed })
+    }
+
+    fn gauges(&self) -> Gauges {
+        Gauges {
+            running: self.running,
+            waiting: self.waiting_count,
+            blocks: self.limits.kv.blocks - self.pool.free(),
+        }
     }
 }

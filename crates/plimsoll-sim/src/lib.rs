@@ -1,15 +1,14 @@
 //! Engines simulated: requests in, outcomes out.
 //!
-//! **Owns** queues, batching and memory pressure. **Refuses** files, threads, a seed of its own, and choosing a fleet. So far it has the plain
-//! engine ([`PlainEngine`]), which takes one step at a time, and one whose cost does not grow with the batch ([`serve_fast`]), for which the plain one
-//! is the oracle.
+//! **Owns** queues, batching and memory pressure. **Refuses** files, threads, a seed of its own, and choosing a fleet. It has the plain
+//! engine ([`PlainEngine`]), which takes one step at a time, and one whose cost does not grow with the batch ([`Replica`]), for which the plain one
+//! is the oracle. [`drive`] brings requests to either.
 //!
 //! ```
-//! use plimsoll_sim::{Ask, Limits, PlainEngine};
+//! use plimsoll_sim::{Kv, Limits, PlainEngine, Wanted};
 //!
-//! let limits = Limits { max_num_seqs: 8, max_num_batched_tokens: 100, blocks: 64, block_tokens: 16 };
-//! let mut engine = PlainEngine::new(limits);
-//! engine.arrive(Ask { id: 0, prompt: 250, output: 2, cached: 0 })?;
+//! let mut engine = PlainEngine::new(Limits::new(8, 100, Kv::new(64, 16)));
+//! engine.arrive(0, Wanted::new(250, 2))?;
 //! // A prompt of 250 tokens takes three steps of at most 100.
 //! let mut tokens = Vec::new();
 //! while let Some(step) = engine.schedule() {
@@ -20,10 +19,22 @@
 //! # Ok::<(), plimsoll_sim::TooLong>(())
 //! ```
 
+mod blocks;
+mod drive;
 mod fast;
+mod limits;
 mod plain;
+mod policy;
+mod request;
+mod segments;
 mod serve;
 
-pub use fast::{Steps, serve_fast};
-pub use plain::{Ask, Given, Limits, PlainEngine, Step, TooLong};
-pub use serve::{Arrivals, Served, Wanted, serve};
+pub use drive::{
+    Arrival, Budget, Ended, Engine, Gauges, Loop, Moved, Queue, Stretch, Watch, drive,
+};
+pub use fast::{Replica, Steps};
+pub use limits::{Kv, Limits, Speculation, TooLong};
+pub use plain::{Given, Held, PlainEngine, Step};
+pub use policy::{Policy, Room, Sglang, TensorRt, Vllm};
+pub use request::{Content, End, Outcome, Output, Seen, Segment, Wanted};
+pub use serve::PlainReplica;

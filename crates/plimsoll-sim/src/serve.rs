@@ -1,101 +1,151 @@
-//! A plain engine driven by a step-time model.
+//! A plain engine with a clock, driven by a step-time model.
+
+use std::collections::BTreeMap;
 
 use plimsoll_perf::StepModel;
 
-use crate::plain::{Ask, Limits, PlainEngine, Step, TooLong};
+use crate::drive::{Engine, Gauges, Moved, Stretch, Watch};
+use crate::limits::{Limits, TooLong};
+use crate::plain::{PlainEngine, Step};
+use crate::policy::{Policy, Vllm};
+use crate::request::{End, Outcome, Wanted};
 
-/// A request that is served, in whole picoseconds from the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
-    /// When it came.
-    pub arrived: u64,
-    /// When its first token appeared.
-    pub first: u64,
-    /// When its last token appeared.
-    pub done: u64,
+/// The plain engine, which takes one step at a time.
+pub struct PlainReplica<'a, P = Vllm> {
+    engine: PlainEngine<P>,
+    limits: Limits,
+    model: &'a StepModel,
+    /// Decided on while the one before it ran.
+    ahead: Option<Step>,
+    records: BTreeMap<u64, Record>,
 }
 
-/// How requests come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arrivals {
-    /// At these instants, in order.
-    Open(Vec<u64>),
-    /// So many clients, each sends its next when the last is answered.
-    Closed(usize),
+/// What is written down of a request.
+struct Record {
+    arrived: u64,
+    scheduled: Option<u64>,
+    first: Option<u64>,
+    last: u64,
+    class: u16,
+    prompt: u64,
+    output: u64,
+    cached: u64,
+    preemptions: u32,
 }
 
-impl Arrivals {
-    /// When the next request came, where it is there by now.
-    pub(crate) fn due(&self, next: usize, now: u64, in_flight: usize) -> Option<u64> {
-        match self {
-            Self::Open(at) => Some(at[next]).filter(|at| *at <= now),
-            Self::Closed(clients) => (in_flight < *clients).then_some(now),
+impl<'a, P: Policy> PlainReplica<'a, P> {
+    /// An idle one.
+    pub fn new(limits: Limits, policy: P, model: &'a StepModel) -> Self {
+        let engine = PlainEngine::with_policy(limits, policy);
+        Self { engine, limits, model, ahead: None, records: BTreeMap::new() }
+    }
+
+    fn schedule(&mut self) -> Option<Step> {
+        let step = self.engine.schedule();
+        for serial in self.engine.thrown_out() {
+            if let Some(record) = self.records.get_mut(&serial) {
+                record.preemptions += 1;
+            }
         }
+        step
+    }
+
+    fn over(&mut self, serial: u64, end: End, now: u64, watch: &mut impl Watch) {
+        let Some(r) = self.records.remove(&serial) else { return };
+        let Record {
+            arrived, scheduled, first, class, prompt, output, cached, preemptions, ..
+        } = r;
+        watch.over(&Outcome {
+            serial,
+            class,
+            end,
+            arrived,
+            scheduled,
+            first,
+            done: now,
+            prompt,
+            output,
+            cached,
+            preemptions,
+        });
     }
 }
 
-/// A request to be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Prompt tokens, cached ones included; at least one.
-    pub prompt: u64,
-    /// Tokens to generate; at least one.
-    pub output: u64,
-    /// Prompt tokens that need not be computed.
-    pub cached: u64,
-}
-
-/// Serves the requests one step at a time, in the order given; `gap` hears of every token after a request's first, with the time since the one before.
-///
-/// An asynchronous engine schedules a step when the one before it is launched: a request that comes in the meantime waits for the next, and one that is
-/// done keeps its place for as long.
-pub fn serve(
-    limits: Limits,
-    asynchronous: bool,
-    model: &StepModel,
-    arrivals: &Arrivals,
-    wanted: &[Wanted],
-    gap: &mut dyn FnMut(usize, u64),
-) -> Result<Vec<Served>, TooLong> {
-    let mut engine = PlainEngine::new(limits);
-    let mut served = vec![Served::default(); wanted.len()];
-    let mut last = vec![0u64; wanted.len()];
-    let (mut next, mut now, mut in_flight) = (0, 0u64, 0usize);
-    let mut ahead: Option<Step> = None;
-    loop {
-        // Those that have come by now.
-        while next < wanted.len() {
-            let Some(arrived) = arrivals.due(next, now, in_flight) else { break };
-            let Wanted { prompt, output, cached } = wanted[next];
-            engine.arrive(Ask { id: next, prompt, output, cached })?;
-            served[next].arrived = arrived;
-            (next, in_flight) = (next + 1, in_flight + 1);
-        }
-        let Some(step) = ahead.take().or_else(|| engine.schedule()) else {
-            match arrivals {
-                Arrivals::Open(at) if next < wanted.len() => now = now.max(at[next]),
-                _ => return Ok(served),
-            }
-            continue;
+impl<P: Policy> Engine for PlainReplica<'_, P> {
+    fn arrive(&mut self, at: u64, serial: u64, wanted: Wanted) -> Result<(), TooLong> {
+        let record = Record {
+            arrived: at,
+            scheduled: None,
+            first: None,
+            last: 0,
+            class: wanted.class,
+            prompt: wanted.prompt,
+            output: 0,
+            cached: 0,
+            preemptions: 0,
         };
-        let given = engine.advance(&step);
-        if asynchronous {
-            ahead = engine.schedule();
+        self.engine.arrive(serial, wanted)?;
+        self.records.insert(serial, record);
+        Ok(())
+    }
+
+    fn cancel(&mut self, now: u64, serial: u64, watch: &mut impl Watch) -> bool {
+        let was_there = self.engine.cancel(serial);
+        if was_there {
+            self.over(serial, End::TimedOut, now, watch);
         }
-        now = now.saturating_add(model.step(&step.load));
-        engine.release();
-        for id in given.tokens {
-            if last[id] > 0 {
-                gap(id, now - last[id]);
+        was_there
+    }
+
+    fn go(&mut self, now: u64, _until: u64, watch: &mut impl Watch) -> Option<Moved> {
+        let gauges = self.gauges();
+        let step = self.ahead.take().or_else(|| self.schedule())?;
+        for (serial, cached) in &step.admitted {
+            if let Some(record) = self.records.get_mut(serial)
+                && record.scheduled.is_none()
+            {
+                (record.scheduled, record.cached) = (Some(now), *cached);
             }
-            last[id] = now;
         }
-        for id in given.first {
-            served[id].first = now;
+        let given = self.engine.advance(&step);
+        if self.limits.asynchronous {
+            self.ahead = self.schedule();
         }
-        for id in given.done {
-            served[id].done = now;
-            in_flight -= 1;
+        let took = self.model.step(&step.load);
+        let end = now.saturating_add(took);
+        self.engine.release();
+        watch.stretch(&Stretch {
+            from: now,
+            took,
+            steps: 1,
+            prefill: step.load.prefill,
+            pairs_doubled: step.load.pairs_doubled,
+            decodes: step.load.decodes,
+            context: step.load.context,
+            gauges,
+            held: step.held,
+            preempted: step.preempted.len() as u64,
+        });
+        for (serial, tokens) in given.tokens {
+            let Some(record) = self.records.get_mut(&serial) else { continue };
+            match record.first {
+                None => record.first = Some(end),
+                Some(_) => watch.gap(record.class, end - record.last, 1),
+            }
+            record.last = end;
+            record.output += tokens;
+        }
+        for serial in &given.done {
+            self.over(*serial, End::Completed, end, watch);
+        }
+        Some(Moved { now: end, completed: given.done.len() })
+    }
+
+    fn gauges(&self) -> Gauges {
+        Gauges {
+            running: self.engine.running() as u64,
+            waiting: self.engine.waiting() as u64,
+            blocks: self.engine.blocks_used(),
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The fast engine against its oracle: the same events, exactly.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_fleet::from_hf;
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Datasheet, Layout, Rates, StepModel, Term, Work};
-use plimsoll_sim::{Arrivals, Limits, Wanted, serve, serve_fast};
+use plimsoll_sim::{
+    Arrival, Budget, Content, Ended, Engine, Kv, Limits, Loop, Outcome, PlainReplica, Queue,
+    Replica, Segment, Speculation, Stretch, Vllm, Wanted, Watch, drive,
+};
 use proptest::prelude::*;
 
 /// A small model with a window, so that step times have pieces.
@@ -38,97 +42,268 @@ fn model(window: bool, budget: u64) -> StepModel {
     StepModel::new(&work, &Rates { sheet, terms, plain: [0.5, 0.5] }, budget)
 }
 
+/// Everything that is told of a run, in a form that does not depend on how it was cut into stretches.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    outcomes: Vec<Outcome>,
+    gaps: BTreeMap<(u16, u64), u64>,
+    sums: [u64; 7],
+}
+
+impl Watch for Told {
+    fn gap(&mut self, class: u16, ps: u64, count: u64) {
+        *self.gaps.entry((class, ps)).or_default() += count;
+    }
+
+    fn stretch(&mut self, s: &Stretch) {
+        let all = [s.took, s.steps, s.prefill, s.pairs_doubled, s.decodes, s.context, s.preempted];
+        self.sums.iter_mut().zip(all).for_each(|(sum, more)| *sum += more);
+    }
+
+    fn over(&mut self, outcome: &Outcome) {
+        self.outcomes.push(*outcome);
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Day {
     limits: Limits,
-    asynchronous: bool,
     window: bool,
-    arrivals: Arrivals,
-    wanted: Vec<Wanted>,
+    clients: Loop,
+    arrivals: Vec<Arrival>,
+    queue: Queue,
 }
 
-fn days() -> impl Strategy<Value = Day> {
-    let requests = prop::collection::vec((1u64..120, 1u64..60, 0u64..40, 0u64..400_000_000), 1..40);
-    (
-        requests,
+impl Day {
+    fn told(&self, engine: &mut impl Engine) -> (Ended, Told) {
+        let mut told = Told::default();
+        let ended = drive(
+            engine,
+            self.clients,
+            self.arrivals.iter().cloned(),
+            self.queue,
+            Budget { moves: 2_000_000, ..Budget::NONE },
+            &mut told,
+            &mut |_| true,
+        );
+        (ended, told)
+    }
+}
+
+/// What one request is drawn from.
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    prompt: u64,
+    output: u64,
+    cached: u64,
+    after: u64,
+    patience: Option<u64>,
+    rank: u32,
+    /// A family of prompts, how many of its segments this one begins with, and whether it goes on where the last of the family ended.
+    family: u64,
+    segments: usize,
+    session: bool,
+}
+
+/// Which of an engine's features a day has.
+#[derive(Clone, Copy, Debug)]
+struct Features {
+    cache: bool,
+    windows: bool,
+    speculation: bool,
+    ranks: bool,
+    patience: bool,
+}
+
+const ALL: Features =
+    Features { cache: true, windows: true, speculation: true, ranks: true, patience: true };
+const NONE: Features =
+    Features { cache: false, windows: false, speculation: false, ranks: false, patience: false };
+
+fn requests() -> impl Strategy<Value = Vec<Drawn>> {
+    let one = (
+        (1u64..120, 1u64..60, 0u64..40, prop_oneof![0u64..400_000_000, Just(0u64)]),
+        prop::option::of(0u64..3_000_000_000),
+        0u32..3,
+        (0u64..3, 0usize..4, any::<bool>()),
+    );
+    let one =
+        one.prop_map(
+            |((prompt, output, cached, after), patience, rank, (family, segments, session))| {
+                Drawn { prompt, output, cached, after, patience, rank, family, segments, session }
+            },
+        );
+    prop::collection::vec(one, 1..40)
+}
+
+fn days(features: Features) -> impl Strategy<Value = Day> {
+    let limits = (
         1usize..12,
         8u64..200,
         10u64..400,
         prop::sample::select(vec![1u64, 4, 16]),
         any::<bool>(),
         any::<bool>(),
-        prop::option::of(1usize..12),
-    )
-        .prop_map(
-            |(
-                requests,
-                max_num_seqs,
-                budget,
-                blocks,
-                block_tokens,
-                asynchronous,
-                window,
-                clients,
-            )| {
-                let mut at = 0;
-                let mut times = Vec::new();
-                let mut wanted = Vec::new();
-                for (prompt, output, cached, after) in requests {
-                    at += after;
-                    times.push(at);
-                    wanted.push(Wanted { prompt, output, cached });
+        any::<bool>(),
+        (1u64..3, 0u64..3, 1u64..70, 0u64..3, any::<bool>()),
+        prop::option::of((1u64..5, 1000u64..4000)),
+    );
+    let rest = (any::<bool>(), prop::option::of(1usize..12), prop::option::of(0u64..10));
+    (requests(), limits, rest).prop_map(move |(requests, limits, rest)| {
+        let (
+            max_num_seqs,
+            budget,
+            blocks,
+            block_tokens,
+            asynchronous,
+            prefix_cache,
+            whole,
+            kv,
+            guesses,
+        ) = limits;
+        let (window, clients, most) = rest;
+        let (full, sliding, width, state, plain) = kv;
+        let mut limits = Limits::new(max_num_seqs, budget, Kv::new(blocks, block_tokens));
+        if features.windows && !plain {
+            limits.kv = Kv { blocks, block_tokens, full, sliding, window: width, state };
+        }
+        limits.asynchronous = asynchronous;
+        limits.whole_prompts = whole;
+        limits.prefix_cache = features.cache && prefix_cache;
+        if features.speculation {
+            limits.speculation = guesses.map(|(drafts, accept)| Speculation {
+                drafts,
+                accept_thousandths: accept.min(1000 * (1 + drafts)),
+            });
+        }
+        let mut at = 0;
+        // What each family has said so far: sessions go on from there.
+        let mut said: Vec<Vec<Segment>> = (0..3)
+            .map(|f| {
+                (0..3).map(|i| Segment { id: f * 10 + i, tokens: 7 + 9 * f + 5 * i }).collect()
+            })
+            .collect();
+        let mut arrivals = Vec::new();
+        for (i, drawn) in requests.iter().enumerate() {
+            at += drawn.after;
+            let mut wanted = Wanted::new(drawn.prompt, drawn.output);
+            wanted.cached = drawn.cached;
+            wanted.class = (i % 3) as u16;
+            if features.ranks {
+                wanted.rank = drawn.rank;
+            }
+            if features.cache && drawn.segments > 0 {
+                let family = &mut said[drawn.family as usize];
+                let begins =
+                    if drawn.session { family.len() } else { drawn.segments.min(family.len()) };
+                let mut shared: Vec<Segment> = family[..begins].to_vec();
+                let before: u64 = shared.iter().map(|s| s.tokens).sum();
+                // A prompt may end where the common part ends, and has a token of its own otherwise.
+                let own = if drawn.prompt % 4 == 0 { 0 } else { drawn.prompt };
+                wanted.prompt = (before + own).max(1);
+                if before == 0 {
+                    shared.clear();
                 }
-                let limits =
-                    Limits { max_num_seqs, max_num_batched_tokens: budget, blocks, block_tokens };
-                let arrivals = clients.map_or(Arrivals::Open(times), Arrivals::Closed);
-                Day { limits, asynchronous, window, arrivals, wanted }
-            },
-        )
+                let name = 1000 + i as u64;
+                if drawn.session && family.len() < 6 {
+                    family.push(Segment { id: name, tokens: own + drawn.output });
+                    wanted.content = Some(Arc::new(Content { shared, own: Some(name) }));
+                } else {
+                    wanted.content = Some(Arc::new(Content { shared, own: None }));
+                }
+            }
+            let gives_up = drawn.patience.filter(|_| features.patience).map(|p| at + p);
+            arrivals.push(Arrival { at, wanted, gives_up });
+        }
+        let clients = clients.map_or(Loop::Open, Loop::Closed);
+        Day {
+            limits,
+            window,
+            clients,
+            arrivals,
+            queue: Queue { requests: most.filter(|_| features.patience) },
+        }
+    })
+}
+
+/// Every request ends in the same way at the same picosecond, with as many tokens, cached tokens and preemptions; every gap between tokens is the same for as
+/// many sequences; steps carry as much; and what cannot run is refused by both.
+fn same_events(day: &Day) -> Result<(), TestCaseError> {
+    let model = model(day.window, day.limits.max_num_batched_tokens);
+    let (ended, plain) = day.told(&mut PlainReplica::new(day.limits, Vllm, &model));
+    let mut replica = Replica::new(day.limits, &model);
+    let (fast_ended, fast) = day.told(&mut replica);
+    prop_assert!(ended.complete, "it does not end: {ended:?}");
+    prop_assert_eq!(&fast.outcomes, &plain.outcomes);
+    prop_assert_eq!(&fast, &plain);
+    prop_assert_eq!(fast_ended, ended);
+    prop_assert_eq!(replica.gauges(), Default::default());
+    prop_assert_eq!(replica.steps().total, fast.sums[1]);
+    Ok(())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(10_000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4_000) })]
 
-    /// Wherever the fast engine answers, every request has its first and its last token at the same picosecond as in the plain one, and every gap
-    /// between tokens is the same for as many sequences; and both refuse the same requests.
     #[test]
-    fn the_same_events(day in days()) {
-        let model = model(day.window, day.limits.max_num_batched_tokens);
-        let mut gaps: BTreeMap<u64, u64> = BTreeMap::new();
-        let fast = serve_fast(day.limits, day.asynchronous, &model, &day.arrivals, &day.wanted, &mut |gap, n| *gaps.entry(gap).or_default() += n);
-        let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
-        let plain = serve(day.limits, day.asynchronous, &model, &day.arrivals, &day.wanted, &mut |_, gap| *expected.entry(gap).or_default() += 1);
-        match (fast, plain) {
-            (Ok(Some((fast, steps))), Ok(plain)) => {
-                prop_assert_eq!(fast, plain);
-                prop_assert_eq!(gaps, expected);
-                prop_assert!(steps.leapt <= steps.total);
-            }
-            (Ok(None), _) => {}
-            (Err(a), Err(b)) => prop_assert_eq!(a, b),
-            (a, b) => prop_assert!(false, "{a:?} is not {b:?}"),
-        }
+    fn same_events_plainly(day in days(NONE)) {
+        same_events(&day)?;
+    }
+
+    #[test]
+    fn same_events_with_ranks(day in days(Features { ranks: true, ..NONE })) {
+        same_events(&day)?;
+    }
+
+    #[test]
+    fn same_events_with_clients_that_go(day in days(Features { patience: true, ..NONE })) {
+        same_events(&day)?;
+    }
+
+    #[test]
+    fn same_events_with_a_prefix_cache(day in days(Features { cache: true, ..NONE })) {
+        same_events(&day)?;
+    }
+
+    #[test]
+    fn same_events_with_windows(day in days(Features { windows: true, ..NONE })) {
+        same_events(&day)?;
+    }
+
+    #[test]
+    fn same_events_with_guesses(day in days(Features { speculation: true, ..NONE })) {
+        same_events(&day)?;
+    }
+
+    #[test]
+    fn same_events_with_everything(day in days(ALL)) {
+        same_events(&day)?;
     }
 }
 
-/// It does answer, and it does leap: a busy day of the kind it is made for has most of its steps leapt over, and none given up.
+/// It does leap: a busy day of the kind it is made for has most of its steps leapt over.
 #[test]
 fn most_steps_are_leapt_over() {
-    let limits =
-        Limits { max_num_seqs: 64, max_num_batched_tokens: 512, blocks: 100_000, block_tokens: 16 };
     let model = model(true, 512);
-    let wanted: Vec<Wanted> = (0..500u64)
-        .map(|i| Wanted { prompt: 50 + i * 37 % 100, output: 100 + i * 53 % 200, cached: 0 })
+    let arrivals: Vec<Arrival> = (0..500u64)
+        .map(|i| Arrival {
+            at: i * 3_000_000_000,
+            wanted: Wanted::new(50 + i * 37 % 100, 100 + i * 53 % 200),
+            gives_up: None,
+        })
         .collect();
-    let arrivals = Arrivals::Open((0..500u64).map(|i| i * 3_000_000_000).collect());
     for asynchronous in [false, true] {
-        let (fast, steps) =
-            serve_fast(limits, asynchronous, &model, &arrivals, &wanted, &mut |_, _| {})
-                .expect("all fit")
-                .expect("nothing is thrown out");
+        let limits = Limits { asynchronous, ..Limits::new(64, 512, Kv::new(100_000, 16)) };
+        let mut replica = Replica::new(limits, &model);
+        let day = Day {
+            limits,
+            window: true,
+            clients: Loop::Open,
+            arrivals: arrivals.clone(),
+            queue: Queue::default(),
+        };
+        day.told(&mut replica);
+        let steps = replica.steps();
         assert!(steps.leapt * 10 > steps.total * 8, "{steps:?}");
-        let plain = serve(limits, asynchronous, &model, &arrivals, &wanted, &mut |_, _| {})
-            .expect("all fit");
-        assert_eq!(fast, plain);
     }
 }

@@ -3,19 +3,34 @@
 use plimsoll_fleet::from_hf;
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Datasheet, Layout, Rates, StepLoad, StepModel, Term, Work};
-use plimsoll_sim::{Arrivals, Ask, Limits, PlainEngine, Wanted, serve};
+use plimsoll_sim::{
+    Arrival, Budget, Kv, Limits, Loop, Outcome, PlainEngine, PlainReplica, Queue, Vllm, Wanted,
+    Watch, drive,
+};
 use proptest::prelude::*;
 
 /// Limits from starved to roomy.
 fn limits() -> impl Strategy<Value = Limits> {
     (1usize..12, prop_oneof![1u64..20, 1u64..400], 4u64..80, 1u64..20).prop_map(
-        |(max_num_seqs, max_num_batched_tokens, blocks, block_tokens)| Limits {
-            max_num_seqs,
-            max_num_batched_tokens,
-            blocks,
-            block_tokens,
+        |(max_num_seqs, max_num_batched_tokens, blocks, block_tokens)| {
+            Limits::new(max_num_seqs, max_num_batched_tokens, Kv::new(blocks, block_tokens))
         },
     )
+}
+
+/// A request and its length, which the engine does not tell.
+#[derive(Clone, Debug)]
+struct Ask {
+    id: u64,
+    prompt: u64,
+    output: u64,
+    cached: u64,
+}
+
+impl Ask {
+    fn wanted(&self) -> Wanted {
+        Wanted { cached: self.cached, ..Wanted::new(self.prompt, self.output) }
+    }
 }
 
 /// Requests that can run within the limits, and how many steps the next one waits for the one before.
@@ -23,7 +38,7 @@ fn asks() -> impl Strategy<Value = Vec<(Ask, usize)>> {
     let one = (1u64..80, 1u64..30, 0u64..100, prop_oneof![Just(0usize), 0usize..9]);
     prop::collection::vec(one, 1..25).prop_map(|all| {
         let ask = |(id, (prompt, output, cached, gap))| (Ask { id, prompt, output, cached }, gap);
-        all.into_iter().enumerate().map(ask).collect()
+        (0..).zip(all).map(ask).collect()
     })
 }
 
@@ -50,10 +65,10 @@ proptest! {
         let (mut steps, mut due, mut in_engine) = (0usize, 0usize, 0usize);
         loop {
             while let Some((ask, gap)) = coming.peek() && due + gap <= steps {
-                let need = (ask.prompt + ask.output - 1).div_ceil(limits.block_tokens);
-                let answer = engine.arrive(*ask);
-                prop_assert_eq!(answer.is_ok(), need <= limits.blocks);
-                accepted[ask.id] = answer.is_ok();
+                let need = (ask.prompt + ask.output - 1).div_ceil(limits.kv.block_tokens);
+                let answer = engine.arrive(ask.id, ask.wanted());
+                prop_assert_eq!(answer.is_ok(), need <= limits.kv.blocks);
+                accepted[ask.id as usize] = answer.is_ok();
                 in_engine += usize::from(answer.is_ok());
                 due += gap;
                 coming.next();
@@ -69,7 +84,8 @@ proptest! {
             };
             steps += 1;
             prop_assert!(steps < 100_000, "it does not end");
-            let StepLoad { prefill, pairs_doubled, prompts, decodes, context } = step.load;
+            let StepLoad { prefill, pairs_doubled, prompts, decodes, context, drafts } = step.load;
+            prop_assert_eq!(drafts, 0);
             prop_assert!(prefill + decodes > 0 && prefill + decodes <= limits.max_num_batched_tokens);
             prop_assert!(prompts + decodes <= limits.max_num_seqs as u64);
             prop_assert!(engine.running() <= limits.max_num_seqs);
@@ -79,24 +95,27 @@ proptest! {
             prop_assert!(context >= decodes);
             // Each running sequence holds a block at least, and nothing holds more than there is.
             let used = engine.blocks_used();
-            prop_assert!(used <= limits.blocks && used >= engine.running() as u64);
+            prop_assert!(used <= limits.kv.blocks && used >= engine.running() as u64);
             // Whoever is computed has its context in memory.
-            prop_assert!(used * limits.block_tokens >= context + prefill);
+            prop_assert!(used * limits.kv.block_tokens >= context + prefill);
             let given = engine.finish(&step);
             prop_assert!(given.tokens.len() as u64 >= decodes, "a decode gave no token");
             prop_assert!(given.tokens.len() as u64 <= decodes + prompts);
-            for id in &given.tokens {
-                prop_assert!(!seen[*id].done, "{id} got a token after its last");
-                seen[*id].given += 1;
+            for (id, tokens) in &given.tokens {
+                let seen = &mut seen[*id as usize];
+                prop_assert!(!seen.done && *tokens == 1, "{id} got a token after its last");
+                seen.given += 1;
             }
             for id in &given.first {
-                prop_assert!(seen[*id].first_at.is_none() && seen[*id].given == 1);
-                seen[*id].first_at = Some(steps);
+                let seen = &mut seen[*id as usize];
+                prop_assert!(seen.first_at.is_none() && seen.given == 1);
+                seen.first_at = Some(steps);
             }
             for id in &given.done {
-                prop_assert!(!seen[*id].done, "{id} is done twice");
-                prop_assert_eq!(seen[*id].given, asks[*id].0.output);
-                seen[*id].done = true;
+                let seen = &mut seen[*id as usize];
+                prop_assert!(!seen.done, "{id} is done twice");
+                prop_assert_eq!(seen.given, asks[*id as usize].0.output);
+                seen.done = true;
                 in_engine -= 1;
             }
         }
@@ -113,27 +132,27 @@ proptest! {
     #[test]
     fn loads_equal_a_recount(asks in asks(), max_num_seqs in 1usize..12, slack in 0u64..100) {
         // A budget that holds every decode, and blocks that never run out: nobody is thrown out, nobody waits for a turn.
-        let limits = Limits { max_num_seqs, max_num_batched_tokens: max_num_seqs as u64 + slack, blocks: 10_000, block_tokens: 4 };
+        let limits = Limits::new(max_num_seqs, max_num_seqs as u64 + slack, Kv::new(10_000, 4));
         let mut engine = PlainEngine::new(limits);
         let mut given = vec![0u64; asks.len()];
         for (ask, _) in &asks {
-            engine.arrive(*ask).expect("there is room");
+            engine.arrive(ask.id, ask.wanted()).expect("there is room");
         }
         let mut read = 0;
         while let Some(step) = engine.schedule() {
-            let running = asks.iter().filter(|(ask, _)| given[ask.id] > 0 && given[ask.id] < ask.output);
-            let (decodes, context) = running.fold((0, 0), |(n, sum), (ask, _)| (n + 1, sum + ask.prompt + given[ask.id]));
+            let running = asks.iter().filter(|(ask, _)| given[ask.id as usize] > 0 && given[ask.id as usize] < ask.output);
+            let (decodes, context) = running.fold((0, 0), |(n, sum), (ask, _)| (n + 1, sum + ask.prompt + given[ask.id as usize]));
             prop_assert_eq!((step.load.decodes, step.load.context), (decodes, context));
             prop_assert!(step.preempted.is_empty());
             if step.load.prefill == 0 {
                 // Blocks, too: each sequence in use rounds up for itself.
-                let running = asks.iter().filter(|(ask, _)| given[ask.id] > 0 && given[ask.id] < ask.output);
-                let blocks: u64 = running.map(|(ask, _)| (ask.prompt + given[ask.id]).div_ceil(4)).sum();
+                let running = asks.iter().filter(|(ask, _)| given[ask.id as usize] > 0 && given[ask.id as usize] < ask.output);
+                let blocks: u64 = running.map(|(ask, _)| (ask.prompt + given[ask.id as usize]).div_ceil(4)).sum();
                 prop_assert_eq!(engine.blocks_used(), blocks);
             }
             read += step.load.prefill;
-            for id in engine.finish(&step).tokens {
-                given[id] += 1;
+            for (id, _) in engine.finish(&step).tokens {
+                given[id as usize] += 1;
             }
         }
         let fresh: u64 = asks.iter().map(|(ask, _)| ask.prompt - ask.cached.min(ask.prompt - 1)).sum();
@@ -143,10 +162,10 @@ proptest! {
     /// Cutting prompts into parts does not change how many pairs they have: p x p / 2 for a prompt of p, however small the budget.
     #[test]
     fn pairs_do_not_depend_on_the_cut(prompts in prop::collection::vec(1u64..300, 1..8), budget in 1u64..200) {
-        let limits = Limits { max_num_seqs: 4, max_num_batched_tokens: budget, blocks: 10_000, block_tokens: 16 };
+        let limits = Limits::new(4, budget, Kv::new(10_000, 16));
         let mut engine = PlainEngine::new(limits);
-        for (id, prompt) in prompts.iter().enumerate() {
-            engine.arrive(Ask { id, prompt: *prompt, output: 1, cached: 0 }).expect("there is room");
+        for (id, prompt) in (0..).zip(&prompts) {
+            engine.arrive(id, Wanted::new(*prompt, 1)).expect("there is room");
         }
         let mut pairs_doubled = 0;
         while let Some(step) = engine.schedule() {
@@ -185,18 +204,25 @@ proptest! {
         limits in limits(), lengths in prop::collection::vec((1u64..40, 1u64..20), 1..30),
         gaps in prop::collection::vec(0u64..2_000_000_000, 30), clients in prop_oneof![Just(None), (1usize..10).prop_map(Some)],
     ) {
-        let limits = Limits { blocks: 60, ..limits };
+        let block = limits.kv.block_tokens;
+        let limits = Limits { kv: Kv::new(60, block), ..limits };
         let model = model();
         let instants: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).take(lengths.len()).collect();
-        let arrivals = clients.map_or_else(|| Arrivals::Open(instants.clone()), Arrivals::Closed);
-        let lengths: Vec<(u64, u64)> = lengths.into_iter().map(|(p, o)| (p.min(30 * limits.block_tokens), o.min(30 * limits.block_tokens))).collect();
-        let served = serve(limits, false, &model, &arrivals, &wanted(&lengths), &mut |_, _| {}).expect("all fit");
+        let lengths: Vec<(u64, u64)> = lengths.into_iter().map(|(p, o)| (p.min(30 * block), o.min(30 * block))).collect();
+        let arrivals = instants.iter().zip(&lengths).map(|(at, (prompt, output))| Arrival { at: *at, wanted: Wanted::new(*prompt, *output), gives_up: None });
+        let mut served = Served(Vec::new());
+        let mut engine = PlainReplica::new(limits, Vllm, &model);
+        let ended = drive(&mut engine, clients.map_or(Loop::Open, Loop::Closed), arrivals, Queue::default(), Budget::NONE, &mut served, &mut |_| true);
+        let mut served = served.0;
+        prop_assert!(ended.complete && ended.unfinished == 0);
         prop_assert_eq!(served.len(), lengths.len());
+        served.sort_by_key(|own| own.serial);
         let mut least = StepLoad::default();
         least.add_decode(1);
         let least = model.step(&least);
         for (i, (own, (_, output))) in served.iter().zip(&lengths).enumerate() {
-            prop_assert!(own.first >= own.arrived + least && own.done >= own.first + (output - 1) * least, "{own:?}");
+            let (scheduled, first) = (own.scheduled.expect("it ran"), own.first.expect("it ran"));
+            prop_assert!(scheduled >= own.arrived && first >= scheduled + least && own.done >= first + (output - 1) * least, "{own:?}");
             match clients {
                 None => prop_assert_eq!(own.arrived, instants[i]),
                 Some(clients) => {
@@ -205,14 +231,16 @@ proptest! {
                 }
             }
         }
-        let firsts: Vec<u64> = served.iter().map(|own| own.first).collect();
+        let firsts: Vec<Option<u64>> = served.iter().map(|own| own.first).collect();
         prop_assert!(firsts.is_sorted(), "first tokens out of order");
     }
 }
 
-fn wanted(lengths: &[(u64, u64)]) -> Vec<Wanted> {
-    lengths
-        .iter()
-        .map(|(prompt, output)| Wanted { prompt: *prompt, output: *output, cached: 0 })
-        .collect()
+/// Outcomes as they come.
+struct Served(Vec<Outcome>);
+
+impl Watch for Served {
+    fn over(&mut self, outcome: &Outcome) {
+        self.0.push(*outcome);
+    }
 }

@@ -1,11 +1,16 @@
 //! Measured runs of an engine, simulated from their setup and their requests alone.
 
+use std::sync::Arc;
+
 use plimsoll_perf::{Rates, StepModel, Term};
-use plimsoll_sim::{Arrivals, Limits, Wanted, serve, serve_fast};
+use plimsoll_sim::{
+    Arrival, Budget, Content, End, Kv, Limits, Loop, Outcome, Queue, Replica, Segment, Wanted,
+    Watch, drive,
+};
 use plimsoll_stats::quantile;
 use serde::Serialize;
 
-use crate::measured::EngineRun;
+use crate::measured::{EngineRun, RunSetup};
 use crate::pool::PoolSteps;
 
 /// One run, as it was and as it comes out.
@@ -28,14 +33,14 @@ pub struct RunOutcome {
 pub struct MetricOutcome {
     /// Which.
     pub name: &'static str,
-    /// `tokens/s` or `ms`.
+    /// Such as `tokens/s` or `ms`.
     pub unit: &'static str,
     /// As measured.
     pub measured: f64,
     /// As simulated.
     pub predicted: f64,
-    /// Simulated against measured.
-    pub error_pct: f64,
+    /// Simulated against measured; none where something came out of nothing.
+    pub error_pct: Option<f64>,
     /// Whether it counts in the summary.
     pub scored: bool,
 }
@@ -60,6 +65,9 @@ struct Seen {
     gaps_mean: f64,
     /// Every gap, where the log holds them.
     gaps: Vec<f64>,
+    /// Prompt tokens that the prefix cache held.
+    cached: u64,
+    preemptions: u64,
 }
 
 /// Simulates a run.
@@ -76,11 +84,6 @@ pub fn simulate_run(
         metrics: Vec::new(),
         skipped: Some(why),
     };
-    if run.requests.iter().any(|r| r.cached > 0) {
-        return nothing(
-            "requests shared prefixes, which the plain engine does not cache".to_owned(),
-        );
-    }
     let seen = measured(run);
     match simulated(run, pool, rates, asynchronous) {
         Ok(said) => RunOutcome {
@@ -97,7 +100,7 @@ pub fn simulate_run(
 /// The scored numbers of all runs.
 pub fn engine_summary(runs: &[RunOutcome]) -> EngineSummary {
     let scored = runs.iter().flat_map(|r| &r.metrics).filter(|m| m.scored);
-    let errors: Vec<f64> = scored.map(|m| m.error_pct.abs()).collect();
+    let errors: Vec<f64> = scored.filter_map(|m| m.error_pct).map(f64::abs).collect();
     EngineSummary {
         n: errors.len(),
         median_abs_pct: quantile(&errors, 0.5),
@@ -119,6 +122,51 @@ fn measured(run: &EngineRun) -> Seen {
         e2e: run.requests.iter().map(|r| r.e2e).collect(),
         gaps_mean: decode / gaps.max(1) as f64,
         gaps: run.requests.iter().flat_map(|r| r.itl.iter().copied()).collect(),
+        cached: run.requests.iter().map(|r| r.cached).sum(),
+        preemptions: run.steps.iter().map(|s| s.preempted).sum(),
+    }
+}
+
+/// The limits of an engine as its log states them.
+pub(crate) fn run_limits(setup: &RunSetup, asynchronous: bool) -> Limits {
+    let block_tokens = setup.block_size.max(1);
+    let vllm = setup.engine == "vllm";
+    // vLLM keeps one block for nobody (`v1/core/block_pool.py`).
+    let blocks = (setup.kv_tokens / block_tokens).saturating_sub(u64::from(vllm));
+    let max_num_seqs = usize::try_from(setup.max_num_seqs).unwrap_or(usize::MAX);
+    let kv = Kv::new(blocks, block_tokens);
+    Limits {
+        prefix_cache: setup.prefix_caching,
+        asynchronous,
+        whole_prompts: vllm && asks_for_whole_prompts(&setup.version),
+        ..Limits::new(max_num_seqs, setup.max_num_batched_tokens, kv)
+    }
+}
+
+/// Whether this version of vLLM lets a prompt in only where all of it finds room: since 0.19 (`scheduler_reserve_full_isl`).
+fn asks_for_whole_prompts(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u64>().ok());
+    match (parts.next().flatten(), parts.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) >= (0, 19),
+        // Of an unknown version the newest is meant.
+        _ => true,
+    }
+}
+
+/// Outcomes and gaps as they come.
+#[derive(Default)]
+struct Told {
+    outcomes: Vec<Outcome>,
+    gaps: Vec<f64>,
+}
+
+impl Watch for Told {
+    fn gap(&mut self, _class: u16, ps: u64, count: u64) {
+        self.gaps.extend(std::iter::repeat_n(ps as f64 / 1e12, count as usize));
+    }
+
+    fn over(&mut self, outcome: &Outcome) {
+        self.outcomes.push(*outcome);
     }
 }
 
@@ -129,65 +177,62 @@ fn simulated(
     asynchronous: bool,
 ) -> Result<Seen, String> {
     let setup = &run.setup;
-    let block_tokens = setup.block_size.max(1);
-    let limits = Limits {
-        max_num_seqs: usize::try_from(setup.max_num_seqs).unwrap_or(usize::MAX),
-        max_num_batched_tokens: setup.max_num_batched_tokens,
-        blocks: setup.kv_tokens / block_tokens,
-        block_tokens,
-    };
+    let limits = run_limits(setup, asynchronous);
     let mut order: Vec<usize> = (0..run.requests.len()).collect();
     order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
-    let requests: Vec<_> = order.iter().map(|i| &run.requests[*i]).collect();
-    let wanted: Vec<Wanted> = requests
-        .iter()
-        .map(|r| Wanted { prompt: r.prompt, output: r.output.max(1), cached: 0 })
-        .collect();
     // What a request takes before the engine hears of it. Clients of a closed loop are not held up by it: they wait for answers all the same.
     let way = rates.get(Term::PathSeconds);
-    let arrivals = match run.clients {
-        Some(clients) => Arrivals::Closed(usize::try_from(clients).unwrap_or(usize::MAX)),
-        None => Arrivals::Open(requests.iter().map(|r| ((r.at + way) * 1e12) as u64).collect()),
+    let clients = match run.clients {
+        Some(clients) => Loop::Closed(usize::try_from(clients).unwrap_or(usize::MAX)),
+        None => Loop::Open,
     };
+    let arrivals = order.iter().map(|i| {
+        let r = &run.requests[*i];
+        let mut wanted = Wanted::new(r.prompt.max(1), r.output.max(1));
+        wanted.content = r.prefix.map(|prefix| {
+            let shared = vec![Segment { id: prefix.group, tokens: prefix.tokens }];
+            Arc::new(Content { shared, own: None })
+        });
+        Arrival { at: ((r.at + way) * 1e12) as u64, wanted, gives_up: None }
+    });
     let mut work = pool.work.clone();
     work.graph_tokens = work.graph_tokens.map(|_| (2.0 * setup.max_num_seqs as f64).min(512.0));
     let model = StepModel::new(&work, rates, setup.max_num_batched_tokens);
-    let mut gaps = Vec::new();
-    let fast = serve_fast(limits, asynchronous, &model, &arrivals, &wanted, &mut |gap, n| {
-        gaps.extend(std::iter::repeat_n(gap as f64 / 1e12, n as usize));
-    });
-    let served = match fast.map_err(|e| e.to_string())? {
-        Some((served, _)) => served,
-        // Somebody is thrown out: only the plain engine knows how.
-        None => {
-            gaps.clear();
-            serve(limits, asynchronous, &model, &arrivals, &wanted, &mut |_, gap| {
-                gaps.push(gap as f64 / 1e12);
-            })
-            .map_err(|e| e.to_string())?
-        }
-    };
+    let mut told = Told::default();
+    let mut replica = Replica::new(limits, &model);
+    let (queue, budget) = (Queue::default(), Budget::NONE);
+    drive(&mut replica, clients, arrivals, queue, budget, &mut told, &mut |_| true);
+    let Told { outcomes, gaps } = told;
+    if let Some(refused) = outcomes.iter().find(|o| o.end != End::Completed) {
+        return Err(format!(
+            "its request {} of {} prompt tokens does not fit its KV cache of {} tokens",
+            refused.serial, refused.prompt, setup.kv_tokens
+        ));
+    }
     let seconds = |ps: u64| ps as f64 / 1e12;
-    let first = served.iter().map(|s| s.arrived).min().unwrap_or(0);
-    let last = served.iter().map(|s| s.done).max().unwrap_or(0);
-    let tokens: u64 = wanted.iter().map(|w| w.output).sum();
+    let first = outcomes.iter().map(|o| o.arrived).min().unwrap_or(0);
+    let last = outcomes.iter().map(|o| o.done).max().unwrap_or(0);
+    let tokens: u64 = outcomes.iter().map(|o| o.output).sum();
     let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
     Ok(Seen {
         throughput: tokens as f64 / seconds(last - first).max(f64::MIN_POSITIVE),
-        ttft: served.iter().map(|s| way + seconds(s.first - s.arrived)).collect(),
-        e2e: served.iter().map(|s| way + seconds(s.done - s.arrived)).collect(),
+        ttft: outcomes.iter().filter_map(|o| Some(way + seconds(o.first? - o.arrived))).collect(),
+        e2e: outcomes.iter().map(|o| way + seconds(o.done - o.arrived)).collect(),
         gaps_mean: mean,
         gaps,
+        cached: outcomes.iter().map(|o| o.cached).sum(),
+        preemptions: outcomes.iter().map(|o| u64::from(o.preemptions)).sum(),
     })
 }
 
 fn compared(seen: &Seen, said: &Seen) -> Vec<MetricOutcome> {
     let mut metrics = Vec::new();
     let mut add = |name, unit, measured: Option<f64>, predicted: Option<f64>, scored| {
-        if let (Some(measured), Some(predicted)) = (measured, predicted)
-            && measured > 0.0
-        {
-            let error_pct = (predicted / measured - 1.0) * 100.0;
+        if let (Some(measured), Some(predicted)) = (measured, predicted) {
+            let error_pct = match measured {
+                0.0 => (predicted == 0.0).then_some(0.0),
+                measured => Some((predicted / measured - 1.0) * 100.0),
+            };
             metrics.push(MetricOutcome { name, unit, measured, predicted, error_pct, scored });
         }
     };
@@ -206,6 +251,12 @@ fn compared(seen: &Seen, said: &Seen) -> Vec<MetricOutcome> {
     }
     for (name, p) in [("e2e_p50", 0.5), ("e2e_p95", 0.95)] {
         add(name, "ms", at(&seen.e2e, p), at(&said.e2e, p), false);
+    }
+    for (name, unit, measured, predicted) in [
+        ("cached_tokens", "tokens", seen.cached, said.cached),
+        ("preemptions", "preemptions", seen.preemptions, said.preemptions),
+    ] {
+        add(name, unit, Some(measured as f64), Some(predicted as f64), false);
     }
     metrics
 }

@@ -52,6 +52,7 @@ pub use fit::{
 };
 pub use measured::{
     BenchPoint, EngineRun, Flag, Latency, Length, Load, Origin, RunRequest, RunSetup, RunStep,
+    SharedPrefix,
 };
 pub use performance::{
     Metric, PerformanceCase, PerformanceInputs, PerformanceObserved, Prepared, Target, prepare,

@@ -151,12 +151,23 @@ pub struct RunRequest {
     pub output: u64,
     /// Prompt tokens that the prefix cache held.
     pub cached: u64,
+    /// What its prompt begins with, where others begin alike.
+    pub prefix: Option<SharedPrefix>,
     /// Time to its first token.
     pub ttft: f64,
     /// Time to its last token.
     pub e2e: f64,
     /// Gaps between its tokens, in seconds.
     pub itl: Vec<f64>,
+}
+
+/// What prompts have in common from their beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedPrefix {
+    /// The same for those that begin alike.
+    pub group: u64,
+    /// How long it is.
+    pub tokens: u64,
 }
 
 /// One engine output as the client saw it.

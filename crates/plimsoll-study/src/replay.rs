@@ -4,8 +4,9 @@
 //! with the log's admissions and the log's times, and what it gives is compared with what the log saw, step by step.
 
 use plimsoll_perf::StepLoad;
-use plimsoll_sim::{Ask, Limits, PlainEngine};
+use plimsoll_sim::{Limits, PlainEngine, Wanted};
 
+use crate::engine_runs::run_limits;
 use crate::measured::EngineRun;
 
 /// A stretch of steps between two instants at which the log and the replay agree.
@@ -38,13 +39,8 @@ pub struct Replay {
 
 /// Takes a run apart.
 pub fn replay(run: &EngineRun) -> Replay {
-    let setup = &run.setup;
-    let limits = Limits {
-        max_num_seqs: usize::try_from(setup.max_num_seqs).unwrap_or(usize::MAX),
-        max_num_batched_tokens: setup.max_num_batched_tokens,
-        blocks: setup.kv_tokens / setup.block_size.max(1),
-        block_tokens: setup.block_size.max(1),
-    };
+    // What was cached is taken from the log, not found again.
+    let limits = Limits { prefix_cache: false, ..run_limits(&run.setup, false) };
     let mut order: Vec<usize> = (0..run.requests.len()).collect();
     order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
     let mut engine = PlainEngine::new(limits);
@@ -71,9 +67,10 @@ pub fn replay(run: &EngineRun) -> Replay {
         let admit = |engine: &mut PlainEngine, admitted: &mut usize| {
             let Some(&next) = order.get(*admitted) else { return false };
             let r = &run.requests[next];
-            let ask = Ask { id: next, prompt: r.prompt, output: r.output.max(1), cached: r.cached };
+            let wanted =
+                Wanted { cached: r.cached, ..Wanted::new(r.prompt.max(1), r.output.max(1)) };
             *admitted += 1;
-            engine.arrive(ask).is_ok()
+            engine.arrive(*admitted as u64, wanted).is_ok()
         };
         while admitted < known && admit(&mut engine, &mut admitted) {}
         // After idleness nobody says how many were let in: as many as the prompts that were finished.

@@ -3,7 +3,9 @@
 use plimsoll_fleet::{Architecture, from_hf};
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Batch, Datasheet, Layout, Rates, StepModel, Term, Work, step};
-use plimsoll_sim::{Arrivals, Limits, Served, Wanted, serve};
+use plimsoll_sim::{
+    Arrival, Budget, Kv, Limits, Loop, Outcome, PlainReplica, Queue, Vllm, Wanted, Watch, drive,
+};
 use plimsoll_study::{Load, Steady, SteadyInput, steady};
 
 const LLAMA_8B: &str = r#"{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,
@@ -69,12 +71,7 @@ fn input(load: Load, prompt: f64, output: f64) -> SteadyInput {
 }
 
 fn limits() -> Limits {
-    Limits {
-        max_num_seqs: MAX_NUM_SEQS,
-        max_num_batched_tokens: BUDGET,
-        blocks: KV_TOKENS / 16,
-        block_tokens: 16,
-    }
+    Limits::new(MAX_NUM_SEQS, BUDGET, Kv::new(KV_TOKENS / 16, 16))
 }
 
 /// What the engine did, seen from outside.
@@ -128,15 +125,7 @@ fn run(config: &str, clients: usize, prompt: u64, output: u64, spread: f64) -> M
     let waves = 8;
     let running = clients.min(MAX_NUM_SEQS);
     let lengths = lengths((waves * clients).max(24), prompt, output, spread);
-    let served = serve(
-        limits(),
-        false,
-        &model,
-        &Arrivals::Closed(clients),
-        &wanted(&lengths),
-        &mut |_, _| {},
-    )
-    .expect("all fit");
+    let served = serve(&model, Loop::Closed(clients), &[], &lengths);
     measure(&served, &lengths, 2 * running.max(clients).min(lengths.len() / 3))
 }
 
@@ -264,9 +253,8 @@ fn an_engine_of_whole_prompts_is_m_d_1() {
     let service = step(&work, &rates, &Batch::chunk(BUDGET as f64, 0.0)).total();
     let asks = vec![(BUDGET, 1); 20_000];
     for busy in [0.3, 0.6, 0.8] {
-        let arrivals = Arrivals::Open(poisson(busy / service, asks.len()));
-        let served = serve(limits(), false, &model, &arrivals, &wanted(&asks), &mut |_, _| {})
-            .expect("all fit");
+        let instants = poisson(busy / service, asks.len());
+        let served = serve(&model, Loop::Open, &instants, &asks);
         let waits = served.iter().map(|s| (s.first - s.arrived) as f64 * 1e-12 - service);
         let wait = waits.sum::<f64>() / asks.len() as f64;
         let expected = busy * service / (2.0 * (1.0 - busy));
@@ -285,9 +273,8 @@ fn open_loops() {
     let model = StepModel::new(&work, &rates, BUDGET);
     let lengths = lengths(3000, 1000, 200, 0.4);
     for (rate, gap) in [(0.05, 0.02), (1.0, 0.02), (5.0, 0.02), (12.0, 0.04), (22.0, 0.09)] {
-        let arrivals = Arrivals::Open(poisson(rate, lengths.len()));
-        let served = serve(limits(), false, &model, &arrivals, &wanted(&lengths), &mut |_, _| {})
-            .expect("all fit");
+        let instants = poisson(rate, lengths.len());
+        let served = serve(&model, Loop::Open, &instants, &lengths);
         let seen = measure(&served, &lengths, 300);
         let said = predicted(LLAMA_8B, Load::Rate(rate), 1000, 200);
         assert!((said.tpot / seen.tpot - 1.0).abs() < gap, "{rate}: {seen:?}\n{said:?}");
@@ -295,9 +282,39 @@ fn open_loops() {
     }
 }
 
-fn wanted(lengths: &[(u64, u64)]) -> Vec<Wanted> {
-    lengths
-        .iter()
-        .map(|(prompt, output)| Wanted { prompt: *prompt, output: *output, cached: 0 })
-        .collect()
+/// A request, from its arrival to its last token.
+#[derive(Clone, Copy, Default)]
+struct Served {
+    arrived: u64,
+    first: u64,
+    done: u64,
+}
+
+/// What came of each, in the order they came.
+struct All(Vec<Served>);
+
+impl Watch for All {
+    fn over(&mut self, o: &Outcome) {
+        let first = o.first.expect("all are served");
+        self.0[o.serial as usize] = Served { arrived: o.arrived, first, done: o.done };
+    }
+}
+
+fn serve(
+    model: &StepModel,
+    clients: Loop,
+    instants: &[u64],
+    lengths: &[(u64, u64)],
+) -> Vec<Served> {
+    let mut served = All(vec![Served::default(); lengths.len()]);
+    let arrivals = lengths.iter().enumerate().map(|(i, (prompt, output))| Arrival {
+        at: instants.get(i).copied().unwrap_or(0),
+        wanted: Wanted::new(*prompt, *output),
+        gives_up: None,
+    });
+    let mut engine = PlainReplica::new(limits(), Vllm, model);
+    let (queue, budget) = (Queue::default(), Budget::NONE);
+    let ended = drive(&mut engine, clients, arrivals, queue, budget, &mut served, &mut |_| true);
+    assert!(ended.complete, "all fit");
+    served.0
 }

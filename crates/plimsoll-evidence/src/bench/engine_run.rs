@@ -1,6 +1,6 @@
 //! Step logs of an engine, `plimsoll-engine-run/1`: one run a line.
 
-use plimsoll_study::{EngineRun, RunRequest, RunSetup, RunStep};
+use plimsoll_study::{EngineRun, RunRequest, RunSetup, RunStep, SharedPrefix};
 use serde_json::Value;
 
 use super::row::{Bound, CLIENTS, Row, SECONDS, SHARE, TOKENS};
@@ -28,7 +28,10 @@ fn read(row: &mut Row<'_>) -> Option<EngineRun> {
             None
         }
     };
-    let requests = each(row, "requests", request);
+    let mut requests = each(row, "requests", request);
+    if let Some(requests) = &mut requests {
+        prefixes(row, requests);
+    }
     let steps = each(row, "steps", step);
     if let Some(steps) = &steps
         && let Some(i) = (1..steps.len()).find(|i| steps[*i].at < steps[i - 1].at)
@@ -113,10 +116,26 @@ fn request(row: &mut Row<'_>, at: &str) -> Option<RunRequest> {
         prompt,
         output,
         cached,
+        prefix: None,
         ttft,
         e2e,
         itl: gaps.collect::<Option<_>>()?,
     })
+}
+
+/// Which group of prompts with a common beginning each request was picked from, where the run says so.
+fn prefixes(row: &mut Row<'_>, requests: &mut [RunRequest]) {
+    let Some(picked) = row.list("meta/pick").map(Vec::len) else { return };
+    if picked != requests.len() {
+        row.wrong("meta/pick", format!("names {picked} groups for {} requests", requests.len()));
+        return;
+    }
+    let Some(tokens) = need(row, "meta/prefix_len", &TOKENS) else { return };
+    for (i, request) in requests.iter_mut().enumerate() {
+        let group = need(row, &format!("meta/pick/{i}"), &COUNT);
+        request.prefix =
+            group.map(|group| SharedPrefix { group, tokens: tokens.min(request.prompt) });
+    }
 }
 
 fn step(row: &mut Row<'_>, at: &str) -> Option<RunStep> {

@@ -3,7 +3,9 @@
 use plimsoll_fleet::from_hf;
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Datasheet, Layout, Rates, StepModel, Term, Work};
-use plimsoll_sim::{Arrivals, Limits, Served, Steps, Wanted, serve_fast};
+use plimsoll_sim::{
+    Arrival, Budget, Kv, Limits, Loop, Outcome, Queue, Replica, Steps, Wanted, Watch, drive,
+};
 
 pub const BUDGET: u64 = 8192;
 
@@ -35,9 +37,9 @@ pub fn model() -> StepModel {
 }
 
 /// Exponential lengths, 1,155 tokens in and 211 out on average, at Poisson arrivals of 22 a second: near what one replica carries.
-pub fn conversation(count: usize) -> (Arrivals, Vec<Wanted>) {
+pub fn conversation(count: usize) -> impl Iterator<Item = Arrival> + Clone {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut draw = |mean: f64| {
+    let mut draw = move |mean: f64| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -45,35 +47,52 @@ pub fn conversation(count: usize) -> (Arrivals, Vec<Wanted>) {
         -libm::log(1.0 - (state >> 11) as f64 / (1u64 << 53) as f64) * mean
     };
     let mut at = 0.0;
-    let mut times = Vec::with_capacity(count);
-    let mut wanted = Vec::with_capacity(count);
-    for _ in 0..count {
+    (0..count).map(move |_| {
         at += draw(1.0 / 22.0);
-        times.push((at * 1e12) as u64);
         let (prompt, output) = (draw(1155.0) as u64 + 1, draw(211.0) as u64 + 1);
-        wanted.push(Wanted { prompt, output, cached: 0 });
+        Arrival { at: (at * 1e12) as u64, wanted: Wanted::new(prompt, output), gives_up: None }
+    })
+}
+
+/// A number that changes when any event does.
+struct Hash(u64);
+
+impl Hash {
+    fn mix(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x0100_0000_01b3);
     }
-    (Arrivals::Open(times), wanted)
+}
+
+impl Watch for Hash {
+    fn gap(&mut self, _: u16, ps: u64, count: u64) {
+        self.mix(ps ^ count);
+    }
+
+    fn over(&mut self, outcome: &Outcome) {
+        self.mix(outcome.first.unwrap_or_default());
+        self.mix(outcome.done);
+    }
 }
 
 /// The day at so many sequences, and a number that changes when any event does.
 pub fn run(
     model: &StepModel,
     max_num_seqs: usize,
-    arrivals: &Arrivals,
-    wanted: &[Wanted],
+    arrivals: impl Iterator<Item = Arrival>,
 ) -> (Steps, u64) {
-    let limits =
-        Limits { max_num_seqs, max_num_batched_tokens: BUDGET, blocks: 56_000, block_tokens: 16 };
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut mix = |value: u64| hash = (hash ^ value).wrapping_mul(0x0100_0000_01b3);
-    let (served, steps) =
-        serve_fast(limits, true, model, arrivals, wanted, &mut |gap, n| mix(gap ^ n))
-            .expect("all fit")
-            .expect("nothing is thrown out");
-    for Served { first, done, .. } in served {
-        mix(first);
-        mix(done);
-    }
-    (steps, hash)
+    let kv = Kv::new(56_000, 16);
+    let limits = Limits { asynchronous: true, ..Limits::new(max_num_seqs, BUDGET, kv) };
+    let mut replica = Replica::new(limits, model);
+    let mut hash = Hash(0xcbf2_9ce4_8422_2325);
+    let ended = drive(
+        &mut replica,
+        Loop::Open,
+        arrivals,
+        Queue::default(),
+        Budget::NONE,
+        &mut hash,
+        &mut |_| true,
+    );
+    assert!(ended.complete, "all are served");
+    (replica.steps(), hash.0)
 }

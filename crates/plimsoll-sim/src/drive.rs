@@ -1,0 +1,218 @@
+//! Requests brought to an engine, and taken from it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::limits::TooLong;
+use crate::plain::Held;
+use crate::request::{End, Outcome, Wanted};
+
+/// An engine with a clock.
+pub trait Engine {
+    /// A request comes; `serial` is higher than any before.
+    fn arrive(&mut self, at: u64, serial: u64, wanted: Wanted) -> Result<(), TooLong>;
+
+    /// The client of a request has gone; true where it was still there. What it got is told to `watch`.
+    fn cancel(&mut self, now: u64, serial: u64, watch: &mut impl Watch) -> bool;
+
+    /// One step, or a stretch of steps that all begin before `until`; none where there is nothing to do.
+    fn go(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<Moved>;
+
+    /// How it stands.
+    fn gauges(&self) -> Gauges;
+}
+
+/// How far an engine came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// When its last step ended.
+    pub now: u64,
+    /// Requests that were completed.
+    pub completed: usize,
+}
+
+/// How an engine stands between two steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Sequences that run.
+    pub running: u64,
+    /// Requests that wait.
+    pub waiting: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+}
+
+/// A step, or a stretch of steps that only generate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it began.
+    pub from: u64,
+    /// How long it took.
+    pub took: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Prompt tokens it read.
+    pub prefill: u64,
+    /// Twice the pairs of a prompt token and a token it sees.
+    pub pairs_doubled: u64,
+    /// Sequences that generated, over all steps.
+    pub decodes: u64,
+    /// Contexts that they saw, over all steps.
+    pub context: u64,
+    /// How it stood when it began.
+    pub gauges: Gauges,
+    /// What kept the first in line waiting.
+    pub held: Option<Held>,
+    /// Requests thrown out for it.
+    pub preempted: u64,
+}
+
+/// Somebody who looks on. Everything is told in the same order, whichever engine tells it.
+pub trait Watch {
+    /// So many sequences of a class got their next tokens this long after the ones before.
+    fn gap(&mut self, _class: u16, _ps: u64, _count: u64) {}
+    /// Steps were taken.
+    fn stretch(&mut self, _stretch: &Stretch) {}
+    /// A request is over.
+    fn over(&mut self, _outcome: &Outcome) {}
+}
+
+/// How requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loop {
+    /// At their own instants.
+    Open,
+    /// So many clients, each sends its next when the last is answered; instants are not looked at.
+    Closed(usize),
+}
+
+/// A request on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it comes, not before the one before it.
+    pub at: u64,
+    /// What it wants.
+    pub wanted: Wanted,
+    /// When its client goes away.
+    pub gives_up: Option<u64>,
+}
+
+/// Bounds of the waiting line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Requests that may wait.
+    pub requests: Option<u64>,
+}
+
+/// When to stop although there is more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Steps and stretches.
+    pub moves: u64,
+    /// The last instant at which something may begin.
+    pub until: u64,
+}
+
+impl Budget {
+    /// To the end, however long it takes.
+    pub const NONE: Self = Self { moves: u64::MAX, until: u64::MAX };
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The last instant.
+    pub now: u64,
+    /// Requests that came.
+    pub offered: u64,
+    /// Requests that are still there.
+    pub unfinished: u64,
+    /// Whether all requests came and were seen to.
+    pub complete: bool,
+}
+
+/// Lets requests come and an engine work until none is left, the budget is spent or `go_on`, which is asked now and then and told the time, says no.
+pub fn drive<E: Engine>(
+    engine: &mut E,
+    clients: Loop,
+    arrivals: impl IntoIterator<Item = Arrival>,
+    queue: Queue,
+    budget: Budget,
+    watch: &mut impl Watch,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Ended {
+    let mut arrivals = arrivals.into_iter().peekable();
+    let mut leaving: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
+    let (mut now, mut serial, mut inside, mut moves) = (0u64, 0u64, 0u64, 0u64);
+    loop {
+        // Clients that have gone by now, then requests that have come.
+        while let Some(Reverse((at, who))) = leaving.peek().copied()
+            && at <= now
+        {
+            leaving.pop();
+            inside -= u64::from(engine.cancel(now, who, watch));
+        }
+        let mut comes = u64::MAX;
+        while let Some(next) = arrivals.peek() {
+            let due = match clients {
+                Loop::Open => next.at <= now,
+                Loop::Closed(clients) => inside < clients as u64,
+            };
+            if !due {
+                comes = if clients == Loop::Open { next.at } else { u64::MAX };
+                break;
+            }
+            let Some(next) = arrivals.next() else { break };
+            let at = if clients == Loop::Open { next.at } else { now };
+            let (class, prompt) = (next.wanted.class, next.wanted.prompt);
+            let full = queue.requests.is_some_and(|most| engine.gauges().waiting >= most);
+            let end = if full {
+                Some(End::Rejected)
+            } else {
+                engine.arrive(at, serial, next.wanted).err().map(|_| End::TooLong)
+            };
+            match end {
+                Some(end) => watch.over(&Outcome {
+                    serial,
+                    class,
+                    end,
+                    arrived: at,
+                    scheduled: None,
+                    first: None,
+                    done: at,
+                    prompt,
+                    output: 0,
+                    cached: 0,
+                    preemptions: 0,
+                }),
+                None => {
+                    inside += 1;
+                    leaving.extend(next.gives_up.map(|at| Reverse((at, serial))));
+                }
+            }
+            serial += 1;
+        }
+        moves += 1;
+        if moves > budget.moves || now >= budget.until || moves % 4096 == 0 && !go_on(now) {
+            return Ended { now, offered: serial, unfinished: inside, complete: false };
+        }
+        let goes = leaving.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
+        match engine.go(now, comes.min(goes).min(budget.until), watch) {
+            Some(moved) => {
+                now = moved.now;
+                inside -= moved.completed as u64;
+            }
+            // Nothing to do: until somebody comes, or one that can never be let in is given up.
+            None if comes < u64::MAX => now = now.max(comes),
+            None if inside > 0 && goes < u64::MAX => now = now.max(goes),
+            None => {
+                return Ended {
+                    now,
+                    offered: serial,
+                    unfinished: inside,
+                    complete: inside == 0 && arrivals.peek().is_none(),
+                };
+            }
+        }
+    }
+}
