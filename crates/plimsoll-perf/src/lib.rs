@@ -41,4 +41,4 @@ pub use fit::{Fitted, Parameter, bounded_least_squares};
 pub use model::{DecodePiece, StepLoad, StepModel};
 pub use rates::{Datasheet, Rates, Term, dtype, family};
 pub use step::{Batch, Parts, floor, step};
-pub use work::{AttentionWork, Experts, Gemm, Layout, Work, peak_of};
+pub use work::{AttentionWork, Experts, Gemm, Layout, Traffic, Work, peak_of};

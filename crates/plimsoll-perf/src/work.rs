@@ -4,6 +4,7 @@ use plimsoll_fleet::{Accelerator, Architecture, Mixer, Mlp, Role};
 use plimsoll_memory::{Format, MemoryError, Placement, shards};
 
 use crate::rates::Term;
+use crate::step::Batch;
 
 /// What a step makes one device read and compute, whatever device it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +89,15 @@ pub struct AttentionWork {
     pub decode_flops: f64,
     /// How far back it sees.
     pub window: Option<f64>,
+}
+
+/// What steps make one device do, whatever time it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// Bytes read from its memory.
+    pub bytes: f64,
+    /// Operations.
+    pub flops: f64,
 }
 
 /// How a replica is laid out, beyond its placement.
@@ -215,6 +225,30 @@ impl Work {
     pub fn spread(&self, sequences: f64) -> (f64, f64) {
         let copies = self.attention_replicas.min(sequences).max(1.0);
         (self.pipeline.min(sequences / copies).max(1.0), copies)
+    }
+
+    /// What so many steps make one device do, that carry these tokens and contexts together; experts are hit as in steps that are all alike.
+    pub fn traffic(&self, steps: f64, batch: &Batch) -> Traffic {
+        let copies = self.pipeline * self.attention_replicas;
+        let tokens = batch.prefill + batch.decodes;
+        let sampled = batch.decodes + batch.prompts.min(batch.prefill);
+        let mut traffic = Traffic {
+            bytes: steps * (self.quantised.bytes + self.plain.bytes + self.head.bytes),
+            flops: tokens / copies * (self.quantised.flops + self.plain.flops)
+                + sampled / copies * self.head.flops,
+        };
+        if let Some(e) = &self.experts {
+            let each = (tokens / steps.max(1.0)).max(1.0);
+            traffic.bytes += steps * e.layers * e.local * e.share_hit(each) * e.bytes;
+            traffic.flops += e.layers * tokens * e.per_token * e.local / e.count * e.flops;
+        }
+        for a in &self.attention {
+            let seen = a.window.map_or(batch.context, |w| batch.context.min(w * batch.decodes));
+            let pairs = a.window.map_or(batch.pairs, |w| batch.pairs.min(w * batch.prefill));
+            traffic.bytes += a.layers * a.kv_bytes * seen / copies;
+            traffic.flops += a.layers * (pairs * a.prefill_flops + seen * a.decode_flops) / copies;
+        }
+        traffic
     }
 
     /// Whether its steps depend on a constant at all.

@@ -13,6 +13,7 @@ mod constants;
 mod explain;
 mod fit;
 mod review;
+mod simulate;
 mod text;
 mod validation;
 
@@ -24,6 +25,7 @@ pub use catalog::{catalog_json, catalog_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};
 pub use review::{review_json, review_text};
+pub use simulate::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
 pub use text::{Heading, table};
 pub use validation::{
     group_table, performance_json, performance_text, validation_json, validation_text,

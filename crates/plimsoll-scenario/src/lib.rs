@@ -27,6 +27,7 @@ mod reference;
 mod resolve;
 mod schema;
 pub mod sections;
+mod simulate;
 mod source;
 mod values;
 
@@ -47,6 +48,7 @@ pub use read::{Entry, Origin, Whole};
 pub use reference::scenario_reference;
 pub use schema::json_schema;
 pub use sections::Scenario;
+pub use simulate::simulated_classes;
 pub use source::Source;
 pub use values::{
     AcceleratorName, ClassName, Count, Day, Effect, EngineName, Hours, InstanceName, ModelName,

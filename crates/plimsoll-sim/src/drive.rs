@@ -91,6 +91,8 @@ pub enum Loop {
 pub struct Arrival {
     /// When it comes, not before the one before it.
     pub at: u64,
+    /// When its client sent it, where that was earlier: its times count from here.
+    pub sent: u64,
     /// What it wants.
     pub wanted: Wanted,
     /// When its client goes away.
@@ -111,6 +113,13 @@ pub struct Budget {
     pub moves: u64,
     /// The last instant at which something may begin.
     pub until: u64,
+}
+
+impl Arrival {
+    /// Sent and there at the same time, by somebody who waits as long as it takes.
+    pub fn new(at: u64, wanted: Wanted) -> Self {
+        Self { at, sent: at, wanted, gives_up: None }
+    }
 }
 
 impl Budget {
@@ -163,7 +172,7 @@ pub fn drive<E: Engine>(
                 break;
             }
             let Some(next) = arrivals.next() else { break };
-            let at = if clients == Loop::Open { next.at } else { now };
+            let at = if clients == Loop::Open { next.sent } else { now };
             let (class, prompt) = (next.wanted.class, next.wanted.prompt);
             let full = queue.requests.is_some_and(|most| engine.gauges().waiting >= most);
             let end = if full {

@@ -565,11 +565,7 @@ impl<'a> Replica<'a> {
         let tokens = own.wanted.prompt + own.generated;
         let content = own.wanted.content.as_deref();
         let hit = self.pool.look_up(content, Self::own_name(own), (tokens - 1) / kv.block_tokens);
-        let computed = if self.limits.prefix_cache {
-            hit.stretches * kv.block_tokens
-        } else {
-            own.wanted.cached.min(tokens - 1)
-        };
+        let computed = (hit.stretches * kv.block_tokens).max(own.wanted.supplied().min(tokens - 1));
         let wanted = (tokens - computed).min(budget);
         let rooms = kv.rooms(computed, computed + wanted);
         let take = kv.held(rooms) - hit.stretches * kv.full;

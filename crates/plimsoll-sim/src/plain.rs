@@ -261,11 +261,7 @@ impl<P: Policy> PlainEngine<P> {
             // A whole prompt may be cached, yet its last token is computed to get the next.
             let names = self.names(next, tokens - 1);
             let (hit, in_line) = self.pool.look_up(&names);
-            let computed = if self.limits.prefix_cache {
-                hit * kv.block_tokens
-            } else {
-                next.wanted.cached.min(tokens - 1)
-            };
+            let computed = (hit * kv.block_tokens).max(next.wanted.supplied().min(tokens - 1));
             let wanted = self.policy.part(tokens - computed, *budget, &self.limits);
             if wanted == 0 {
                 step.held = Some(Held::Budget);

@@ -9,7 +9,7 @@ pub struct Wanted {
     pub prompt: u64,
     /// How many tokens it will generate, which no engine knows before.
     pub output: Output,
-    /// Prompt tokens that are taken to be cached, wherever the cache is not simulated.
+    /// Prompt tokens that are taken to be cached, where its content is not known.
     pub cached: u64,
     /// The most tokens its client lets it generate: what an engine may know.
     pub limit: Option<u64>,
@@ -34,6 +34,13 @@ impl Wanted {
             class: 0,
             content: None,
         }
+    }
+}
+
+impl Wanted {
+    /// Prompt tokens that are cached because somebody said so.
+    pub(crate) fn supplied(&self) -> u64 {
+        if self.content.is_none() { self.cached } else { 0 }
     }
 }
 

@@ -213,7 +213,7 @@ fn days(features: Features) -> impl Strategy<Value = Day> {
                 }
             }
             let gives_up = drawn.patience.filter(|_| features.patience).map(|p| at + p);
-            arrivals.push(Arrival { at, wanted, gives_up });
+            arrivals.push(Arrival { at, sent: at - drawn.cached.min(at), wanted, gives_up });
         }
         let clients = clients.map_or(Loop::Open, Loop::Closed);
         Day {
@@ -286,10 +286,8 @@ proptest! {
 fn most_steps_are_leapt_over() {
     let model = model(true, 512);
     let arrivals: Vec<Arrival> = (0..500u64)
-        .map(|i| Arrival {
-            at: i * 3_000_000_000,
-            wanted: Wanted::new(50 + i * 37 % 100, 100 + i * 53 % 200),
-            gives_up: None,
+        .map(|i| {
+            Arrival::new(i * 3_000_000_000, Wanted::new(50 + i * 37 % 100, 100 + i * 53 % 200))
         })
         .collect();
     for asynchronous in [false, true] {

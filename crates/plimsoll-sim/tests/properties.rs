@@ -209,7 +209,7 @@ proptest! {
         let model = model();
         let instants: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).take(lengths.len()).collect();
         let lengths: Vec<(u64, u64)> = lengths.into_iter().map(|(p, o)| (p.min(30 * block), o.min(30 * block))).collect();
-        let arrivals = instants.iter().zip(&lengths).map(|(at, (prompt, output))| Arrival { at: *at, wanted: Wanted::new(*prompt, *output), gives_up: None });
+        let arrivals = instants.iter().zip(&lengths).map(|(at, (prompt, output))| Arrival::new(*at, Wanted::new(*prompt, *output)));
         let mut served = Served(Vec::new());
         let mut engine = PlainReplica::new(limits, Vllm, &model);
         let ended = drive(&mut engine, clients.map_or(Loop::Open, Loop::Closed), arrivals, Queue::default(), Budget::NONE, &mut served, &mut |_| true);

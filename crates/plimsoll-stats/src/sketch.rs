@@ -26,20 +26,20 @@ impl Sketch {
     /// When it is not above zero.
     pub fn new(resolution: f64) -> Self {
         assert!(resolution > 0.0 && resolution.is_finite(), "a resolution is above zero");
-        let counts = Histogram::new_with_bounds(1, 1 << 62, 3);
-        Self {
-            resolution,
-            counts: counts.expect("1 to 2^62 in 3 digits is a valid range"),
-            sum: 0.0,
-            max: 0.0,
-        }
+        // It grows to the largest value there is, so that a small one stays small.
+        let mut counts = Histogram::new_with_bounds(1, 1 << 20, 3)
+            .expect("1 to 2^20 in 3 digits is a valid range");
+        counts.auto(true);
+        Self { resolution, counts, sum: 0.0, max: 0.0 }
     }
 
     /// Counts `value` `weight` times. Negative and undefined numbers count as zero.
     pub fn record(&mut self, value: f64, weight: u64) {
         let value = value.max(0.0);
         let ticks = (value / self.resolution).round().min((1u64 << 61) as f64) as u64;
-        self.counts.saturating_record_n(ticks, weight);
+        // Below 2^61 there is nothing that it could not hold.
+        let recorded = self.counts.record_n(ticks, weight);
+        debug_assert!(recorded.is_ok(), "{ticks} fits");
         self.sum += value * weight as f64;
         if weight > 0 {
             self.max = self.max.max(value);

@@ -140,11 +140,11 @@ const DRAWS_MAX: f64 = 48_000_000.0;
 const RESOURCES: [Resource; 3] =
     [Resource::Requests, Resource::FreshPromptTokens, Resource::OutputTokens];
 
-/// Draws the busiest hours.
-pub fn demand(input: &DemandInput) -> Result<Demand, StudyError> {
-    let hours = input.classes.iter().map(|c| c.hours.len()).max().unwrap_or(0);
+/// The busiest hour without events, and the busiest that an event changes, if any does.
+pub fn busiest_hours(classes: &[Class]) -> Result<(usize, Option<usize>), StudyError> {
+    let hours = classes.iter().map(|c| c.hours.len()).max().unwrap_or(0);
     let tokens = |hour: usize, events: bool| -> f64 {
-        input.classes.iter().map(|class| class.expected_tokens(hour, events)).sum()
+        classes.iter().map(|class| class.expected_tokens(hour, events)).sum()
     };
     let busiest = |events: bool, candidates: &mut dyn Iterator<Item = usize>| -> Option<usize> {
         // The first of equals, so that the answer does not depend on rounding further on.
@@ -160,10 +160,14 @@ pub fn demand(input: &DemandInput) -> Result<Demand, StudyError> {
     };
     let baseline = busiest(false, &mut (0..hours)).ok_or(StudyError::Empty)?;
     let shifted = |hour: &usize| {
-        input.classes.iter().any(|c| c.hours.get(*hour).is_some_and(|h| h.shift != Shift::NONE))
+        classes.iter().any(|c| c.hours.get(*hour).is_some_and(|h| h.shift != Shift::NONE))
     };
-    let launch = busiest(true, &mut (0..hours).filter(shifted));
+    Ok((baseline, busiest(true, &mut (0..hours).filter(shifted))))
+}
 
+/// Draws the busiest hours.
+pub fn demand(input: &DemandInput) -> Result<Demand, StudyError> {
+    let (baseline, launch) = busiest_hours(&input.classes)?;
     let before = column(input, baseline, false)?;
     let after = launch.map(|hour| column(input, hour, true)).transpose()?;
     let groups = std::iter::once(None).chain(input.classes.iter().map(|c| Some(c.name.clone())));
@@ -331,7 +335,7 @@ fn summarise(windows: &[[f64; 3]], window_s: f64) -> [Sample; 3] {
 }
 
 /// Calls `work` for each index on up to `threads` threads; results come back in order of the index.
-fn in_order<T: Send>(threads: usize, n: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
+pub(crate) fn in_order<T: Send>(threads: usize, n: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
     let threads = NonZero::new(threads).map_or(1, NonZero::get).min(n.max(1) as usize);
     let work = &work;
     std::thread::scope(|scope| {

@@ -144,7 +144,7 @@ pub(crate) fn run_limits(setup: &RunSetup, asynchronous: bool) -> Limits {
 }
 
 /// Whether this version of vLLM lets a prompt in only where all of it finds room: since 0.19 (`scheduler_reserve_full_isl`).
-fn asks_for_whole_prompts(version: &str) -> bool {
+pub fn asks_for_whole_prompts(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u64>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {
         (Some(major), Some(minor)) => (major, minor) >= (0, 19),
@@ -170,22 +170,26 @@ impl Watch for Told {
     }
 }
 
-fn simulated(
-    run: &EngineRun,
-    pool: &PoolSteps,
-    rates: &Rates,
-    asynchronous: bool,
-) -> Result<Seen, String> {
+/// A measured run as it can be served again.
+pub struct KnownRun {
+    /// What its engine was started with.
+    pub limits: Limits,
+    /// Its step times.
+    pub model: StepModel,
+    /// How its requests came.
+    pub clients: Loop,
+    /// Its requests, in the order they came.
+    pub arrivals: Vec<Arrival>,
+    /// What a request takes before the engine hears of it, in seconds.
+    pub way: f64,
+}
+
+/// A run from its setup and its requests alone.
+pub fn known_run(run: &EngineRun, pool: &PoolSteps, rates: &Rates, asynchronous: bool) -> KnownRun {
     let setup = &run.setup;
-    let limits = run_limits(setup, asynchronous);
     let mut order: Vec<usize> = (0..run.requests.len()).collect();
     order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
-    // What a request takes before the engine hears of it. Clients of a closed loop are not held up by it: they wait for answers all the same.
     let way = rates.get(Term::PathSeconds);
-    let clients = match run.clients {
-        Some(clients) => Loop::Closed(usize::try_from(clients).unwrap_or(usize::MAX)),
-        None => Loop::Open,
-    };
     let arrivals = order.iter().map(|i| {
         let r = &run.requests[*i];
         let mut wanted = Wanted::new(r.prompt.max(1), r.output.max(1));
@@ -193,11 +197,31 @@ fn simulated(
             let shared = vec![Segment { id: prefix.group, tokens: prefix.tokens }];
             Arc::new(Content { shared, own: None })
         });
-        Arrival { at: ((r.at + way) * 1e12) as u64, wanted, gives_up: None }
+        let (at, sent) = (((r.at + way) * 1e12) as u64, (r.at * 1e12) as u64);
+        Arrival { at, sent, wanted, gives_up: None }
     });
     let mut work = pool.work.clone();
     work.graph_tokens = work.graph_tokens.map(|_| (2.0 * setup.max_num_seqs as f64).min(512.0));
-    let model = StepModel::new(&work, rates, setup.max_num_batched_tokens);
+    KnownRun {
+        limits: run_limits(setup, asynchronous),
+        model: StepModel::new(&work, rates, setup.max_num_batched_tokens),
+        clients: match run.clients {
+            Some(clients) => Loop::Closed(usize::try_from(clients).unwrap_or(usize::MAX)),
+            None => Loop::Open,
+        },
+        arrivals: arrivals.collect(),
+        way,
+    }
+}
+
+fn simulated(
+    run: &EngineRun,
+    pool: &PoolSteps,
+    rates: &Rates,
+    asynchronous: bool,
+) -> Result<Seen, String> {
+    let KnownRun { limits, model, clients, arrivals, way } =
+        known_run(run, pool, rates, asynchronous);
     let mut told = Told::default();
     let mut replica = Replica::new(limits, &model);
     let (queue, budget) = (Queue::default(), Budget::NONE);
@@ -206,10 +230,12 @@ fn simulated(
     if let Some(refused) = outcomes.iter().find(|o| o.end != End::Completed) {
         return Err(format!(
             "its request {} of {} prompt tokens does not fit its KV cache of {} tokens",
-            refused.serial, refused.prompt, setup.kv_tokens
+            refused.serial, refused.prompt, run.setup.kv_tokens
         ));
     }
     let seconds = |ps: u64| ps as f64 / 1e12;
+    // Clients of a closed loop are not held up by the way in: they wait for answers all the same.
+    let way = if clients == Loop::Open { 0.0 } else { way };
     let first = outcomes.iter().map(|o| o.arrived).min().unwrap_or(0);
     let last = outcomes.iter().map(|o| o.done).max().unwrap_or(0);
     let tokens: u64 = outcomes.iter().map(|o| o.output).sum();

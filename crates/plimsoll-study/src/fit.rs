@@ -2,8 +2,9 @@
 
 use plimsoll_fleet::{Accelerator, Architecture, Engine, MemoryRule, PrintedTokens};
 use plimsoll_memory::{
-    Bookkeeping, Budget, Format, MemoryError, Placement, Printed, Setup, budget,
+    Bookkeeping, Budget, Format, Kind, KvLayout, MemoryError, Placement, Printed, Setup, budget,
 };
+use plimsoll_sim::Kv;
 use plimsoll_stats::{Seed, quantile_of_sorted};
 use plimsoll_units::{Bytes, Fraction, Tokens};
 use plimsoll_workload::{Class, Shift};
@@ -149,6 +150,12 @@ pub struct Fit {
     pub state_bytes_per_sequence: u64,
     /// Longest accepted context.
     pub max_model_len_tokens: u64,
+    /// Its KV blocks, as an engine hands them out.
+    #[serde(skip)]
+    pub kv: Kv,
+    /// Whether prefixes are cached.
+    #[serde(skip)]
+    pub prefix_caching: bool,
     /// Largest running batch.
     pub max_num_seqs: u64,
     /// Token budget of a step.
@@ -423,6 +430,8 @@ fn result(input: &FitInput<'_>, setup: &Setup<'_>, budget: &Budget) -> Fit {
         missing_bytes: budget.missing.get(),
         state_bytes_per_sequence: layout.state_bytes().get(),
         max_model_len_tokens: setup.max_model_len.get(),
+        kv: kv(layout, budget.kv),
+        prefix_caching: setup.prefix_caching,
         max_num_seqs: setup.max_num_seqs,
         max_num_batched_tokens: setup.max_num_batched_tokens.get(),
         memory_fraction: setup.fraction.get(),
@@ -440,6 +449,27 @@ fn result(input: &FitInput<'_>, setup: &Setup<'_>, budget: &Budget) -> Fit {
             })
             .collect(),
     }
+}
+
+/// The blocks of a layout that fit. A model without a cache by token never runs out of them.
+fn kv(layout: &KvLayout, available: Bytes) -> Kv {
+    let mut kv = Kv::new(layout.blocks(available), layout.block_tokens().get());
+    if layout.block_bytes() == Bytes::ZERO {
+        return Kv { blocks: 1 << 50, full: 0, ..kv };
+    }
+    (kv.full, kv.sliding) = (0, 0);
+    for group in layout.groups() {
+        match group.kind {
+            Kind::Full => kv.full += 1,
+            // Models have one window, or the wider of two is taken for both.
+            Kind::Sliding(window) => {
+                kv.sliding += 1;
+                kv.window = kv.window.max(window.get());
+            }
+            Kind::State(blocks) => kv.state += blocks,
+        }
+    }
+    kv
 }
 
 /// Bytes of a token in sequences of the longest context, state and padding included.

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrivals;
 mod calibrate;
 mod demand;
 mod engine_runs;
@@ -34,18 +35,24 @@ mod pool;
 mod pool_performance;
 mod replay;
 mod review;
+mod simulate;
 mod steady;
 mod validate;
 mod validate_performance;
 
+pub use arrivals::{SimulatedClass, Thresholds};
 pub use calibrate::{
     CalibrateError, CalibrateInput, Calibration, Coefficient, CoefficientInterval, PointReport,
     Region, calibrate,
 };
 pub use demand::{
-    BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, demand,
+    BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, busiest_hours,
+    demand,
 };
-pub use engine_runs::{EngineSummary, MetricOutcome, RunOutcome, engine_summary, simulate_run};
+pub use engine_runs::{
+    EngineSummary, KnownRun, MetricOutcome, RunOutcome, asks_for_whole_prompts, engine_summary,
+    known_run, simulate_run,
+};
 pub use fit::{
     BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, ObservedLine,
     class_context, fit, published_format,
@@ -64,6 +71,11 @@ pub use pool_performance::{
 };
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
+pub use simulate::{
+    Binding, CacheHits, ClassResult, Decides, Distribution, Jitter, PoolResult, Record,
+    SimulateInput, SimulatedPool, Simulation, Spread, Utilisation, Verdict, Window, simulate,
+    simulate_known,
+};
 pub use steady::{Steady, SteadyInput, steady};
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,

@@ -307,10 +307,9 @@ fn serve(
     lengths: &[(u64, u64)],
 ) -> Vec<Served> {
     let mut served = All(vec![Served::default(); lengths.len()]);
-    let arrivals = lengths.iter().enumerate().map(|(i, (prompt, output))| Arrival {
-        at: instants.get(i).copied().unwrap_or(0),
-        wanted: Wanted::new(*prompt, *output),
-        gives_up: None,
+    let arrivals = lengths.iter().enumerate().map(|(i, (prompt, output))| {
+        let at = instants.get(i).copied().unwrap_or(0);
+        Arrival::new(at, Wanted::new(*prompt, *output))
     });
     let mut engine = PlainReplica::new(limits(), Vllm, model);
     let (queue, budget) = (Queue::default(), Budget::NONE);

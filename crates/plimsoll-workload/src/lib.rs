@@ -24,4 +24,4 @@ mod class;
 mod task;
 
 pub use class::{Class, Hour};
-pub use task::{Call, Lengths, Request, Shift, Step, Task, Variant};
+pub use task::{Call, Growth, Lengths, Request, Shift, Step, Task, Variant};

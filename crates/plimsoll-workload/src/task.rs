@@ -12,8 +12,12 @@ pub struct Request {
     pub prompt: Tokens,
     /// Prompt tokens served from a prefix cache.
     pub cached: Tokens,
-    /// Output tokens.
+    /// Output tokens, of all samples together.
     pub output: Tokens,
+    /// How many requests of its task came before it.
+    pub turn: u32,
+    /// Outputs generated for the one prompt.
+    pub samples: u32,
 }
 
 impl Request {
@@ -151,7 +155,7 @@ impl Call {
         (prompt * shift.prompt, output * shift.output)
     }
 
-    fn request(&self, offset: f64, prompt: f64, output: f64, shift: &Shift) -> Request {
+    fn request(&self, offset: f64, turn: u32, prompt: f64, output: f64, shift: &Shift) -> Request {
         let hit = (self.cache_hit * shift.cache_hit).clamp(0.0, 1.0);
         // A prompt has at least its first token, and the last token of a prompt is always computed.
         let prompt = (prompt.round() as u64).max(1);
@@ -161,6 +165,8 @@ impl Call {
             prompt: Tokens::new(prompt),
             cached: Tokens::new(cached),
             output: Tokens::new(((output * self.samples).round() as u64).max(1)),
+            turn,
+            samples: self.samples as u32,
         }
     }
 }
@@ -186,6 +192,17 @@ enum Kind {
     Steps(Vec<Step>),
     Agent { call: Call, calls: Dist, growth: Dist, gap: Dist },
     Session { call: Call, turns: Dist, think: Dist },
+}
+
+/// What a request's prompt has of the requests before it in its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// Nothing: each is its own.
+    Nothing,
+    /// Begins with the prompt before it.
+    Prompts,
+    /// Begins with the prompt before it, and what was answered.
+    PromptsAndOutputs,
 }
 
 /// No task makes more requests than this.
@@ -239,7 +256,7 @@ impl Task {
         let mut offset = 0.0;
         match &self.kind {
             Kind::Steps(steps) => {
-                for step in steps {
+                for (turn, step) in (0..).zip(steps) {
                     match step {
                         Step::Wait(latency, share) => {
                             if *share >= 1.0 || stream.uniform() < *share {
@@ -251,7 +268,7 @@ impl Task {
                                 continue;
                             }
                             let (prompt, output) = call.draw(shift, stream);
-                            each(call.request(offset, prompt, output, shift));
+                            each(call.request(offset, turn, prompt, output, shift));
                         }
                     }
                 }
@@ -259,25 +276,39 @@ impl Task {
             Kind::Agent { call, calls, growth, gap } => {
                 // The first prompt and the first output occur together; further calls bring their own output.
                 let (mut context, mut output) = call.draw(shift, stream);
-                for i in 0..whole(calls.sample(stream)) {
+                for (turn, i) in (0..).zip(0..whole(calls.sample(stream))) {
                     if i > 0 {
                         output = call.draw(shift, stream).1;
                     }
-                    each(call.request(offset, context, output, shift));
+                    each(call.request(offset, turn, context, output, shift));
                     context += growth.sample(stream) * shift.prompt;
                     offset += gap.sample(stream);
                 }
             }
             Kind::Session { call, turns, think } => {
                 let mut context = 0.0;
-                for _ in 0..whole(turns.sample(stream)) {
+                for (turn, _) in (0..).zip(0..whole(turns.sample(stream))) {
                     let (prompt, output) = call.draw(shift, stream);
                     context += prompt;
-                    each(call.request(offset, context, output, shift));
+                    each(call.request(offset, turn, context, output, shift));
                     context += output;
                     offset += think.sample(stream);
                 }
             }
+        }
+    }
+
+    /// Whether a task is one request, sent at once.
+    pub fn is_one_request(&self) -> bool {
+        matches!(&self.kind, Kind::Steps(steps) if matches!(steps[..], [Step::Call(_)]))
+    }
+
+    /// What each request of a task has of the ones before it.
+    pub fn growth(&self) -> Growth {
+        match self.kind {
+            Kind::Steps(_) => Growth::Nothing,
+            Kind::Agent { .. } => Growth::Prompts,
+            Kind::Session { .. } => Growth::PromptsAndOutputs,
         }
     }
 

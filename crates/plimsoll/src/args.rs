@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
-use plimsoll_units::{Bytes, Fraction, Tokens};
+use plimsoll_units::{Bytes, Fraction, Seconds, Tokens};
 
 /// The load line for LLM inference: how much load may this fleet carry, which resource runs out first,
 /// and what does one success cost?
@@ -68,6 +68,8 @@ pub enum Command {
     },
     /// The memory budget: what fits, for the pools of a scenario or for a model and a device
     Fit(Box<FitArgs>),
+    /// Run an engine against the demand of a scenario, or against a measured run
+    Simulate(Box<SimulateArgs>),
     /// Fit a pool's step times to benchmark results or step logs, with the built-in model as prior
     Calibrate(Box<CalibrateArgs>),
     /// Hold our predictions against what real engines did
@@ -205,6 +207,68 @@ pub struct CalibrateArgs {
     pub(crate) into: PathBuf,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
+}
+
+/// What `simulate` is asked for.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// A scenario, of which one replica of each pool is run; or step logs
+    pub(crate) file: PathBuf,
+    /// For step logs: the run whose requests are served again
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+    /// For step logs: a calibration instead of the built-in step times
+    #[arg(long, value_name = "FILE", requires = "run")]
+    pub(crate) calibration: Option<PathBuf>,
+    /// Only this pool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pool: Option<String>,
+    /// The hour: the busiest with events, the busiest without, or its number from the start of the horizon
+    #[arg(long, value_name = "launch|baseline|N", value_parser = hour)]
+    pub(crate) hour: Option<SimulatedHour>,
+    /// How long requests come, after the warm-up
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub(crate) duration: Seconds,
+    /// How long they come before they count
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    pub(crate) warm_up: Seconds,
+    /// Independent runs; the scenario's by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: Option<u32>,
+    /// Every request with its times into a CSV file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) outcomes: Option<PathBuf>,
+    /// Utilisation over time, in windows of the study's length
+    #[arg(long)]
+    pub(crate) timeline: bool,
+    /// Steps and requests of the first run as a trace for Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Stop after so long and say what was learnt
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    pub(crate) time_limit: Seconds,
+}
+
+/// Which hour is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SimulatedHour {
+    /// The busiest that an event changes.
+    Launch,
+    /// The busiest without events.
+    Baseline,
+    /// By its number.
+    Number(usize),
+}
+
+fn hour(text: &str) -> Result<SimulatedHour, String> {
+    match text {
+        "launch" => Ok(SimulatedHour::Launch),
+        "baseline" => Ok(SimulatedHour::Baseline),
+        number => number
+            .parse()
+            .map(SimulatedHour::Number)
+            .map_err(|_| "write `launch`, `baseline`, or the number of an hour".to_owned()),
+    }
 }
 
 /// How weights are stored.

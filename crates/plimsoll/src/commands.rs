@@ -5,6 +5,7 @@ mod fit;
 mod init;
 mod performance;
 mod pool;
+mod simulate;
 
 use std::io::Write;
 use std::path::Path;
@@ -82,6 +83,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         }
         Command::Init { directory, force } => init::init(directory, *force, global, err),
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
+        Command::Simulate(args) => simulate::answer(args, global, err),
         Command::Calibrate(args) => calibrate::answer(args, global),
         Command::Validate { file, calibration } => {
             validate(file.as_deref(), calibration.as_deref(), global)

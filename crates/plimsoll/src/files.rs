@@ -32,13 +32,6 @@ pub(crate) fn unpack(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
 
 /// Writes beside the target and renames, so that an interrupt leaves no half of it.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    let fail = |error: std::io::Error| {
-        Failure::one(Diagnostic::about(
-            "unwritable-file",
-            path.display().to_string(),
-            format!("cannot be written: {error}"),
-        ))
-    };
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let written = fs::File::create(&beside).and_then(|mut file| {
@@ -48,8 +41,56 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
         // The failure that is reported is the first one.
         let _ = fs::remove_file(&beside);
-        fail(error)
+        unwritable(path, &error)
     })
+}
+
+/// A file that grows beside its target and takes its place when it is finished; an interrupt leaves nothing.
+pub(crate) struct Growing {
+    file: std::io::BufWriter<fs::File>,
+    beside: std::path::PathBuf,
+    path: std::path::PathBuf,
+}
+
+impl Growing {
+    /// Begins it.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        let file = fs::File::create(&beside).map_err(|e| unwritable(path, &e))?;
+        Ok(Self { file: std::io::BufWriter::new(file), beside, path: path.to_owned() })
+    }
+
+    /// It is whole.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        self.file
+            .flush()
+            .and_then(|()| fs::rename(&self.beside, &self.path))
+            .map_err(|e| unwritable(&self.path, &e))
+    }
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        // Where it was finished there is nothing left beside it.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+impl std::io::Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// What could not be written, and why.
+pub(crate) fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    let message = format!("cannot be written: {error}");
+    Failure::one(Diagnostic::about("unwritable-file", path.display().to_string(), message))
 }
 
 /// A directory, created where it is not there.

@@ -50,7 +50,7 @@ pub fn conversation(count: usize) -> impl Iterator<Item = Arrival> + Clone {
     (0..count).map(move |_| {
         at += draw(1.0 / 22.0);
         let (prompt, output) = (draw(1155.0) as u64 + 1, draw(211.0) as u64 + 1);
-        Arrival { at: (at * 1e12) as u64, wanted: Wanted::new(prompt, output), gives_up: None }
+        Arrival::new((at * 1e12) as u64, Wanted::new(prompt, output))
     })
 }
 

@@ -1,27 +1,33 @@
 //! `calibrate`: step times fitted to what users measured.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use clap::ValueEnum as _;
 use plimsoll_evidence::{ResultsError, calibration, lint_sweep, results};
 use plimsoll_fleet::Catalog;
 use plimsoll_perf::{Rates, constants, dtype};
 use plimsoll_report::{
-    CalibrationDocument, EngineDocument, calibrate_json, calibrate_text, calibration_json,
-    engine_json, engine_text,
+    CalibrationDocument, EngineDocument, SimulationDocument, calibrate_json, calibrate_text,
+    calibration_json, engine_json, engine_text,
 };
 use plimsoll_scenario::Diagnostic;
+use plimsoll_sim::Loop;
+use plimsoll_stats::Seed;
 use plimsoll_study::{
-    BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, Fit, FitInput, Flag,
-    PoolSteps, RunSetup, calibrate, engine_summary, fit, pool_steps, simulate_run,
+    BenchPoint, CalibrateError, CalibrateInput, Calibration, Decides, EngineRun, Fit, FitInput,
+    Flag, PoolSteps, RunSetup, SimulateInput, SimulatedClass, SimulatedPool, calibrate,
+    engine_summary, fit, known_run, pool_steps, simulate_known, simulate_run,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
 
 use super::pool::{no_budget, own_model, pool_input, usage};
+use super::simulate::{Recorder, Stop, said, shown};
 use super::{catalog_of, clock, either};
-use crate::args::{CalibrateArgs, Global, KvFormat, PoolArgs, WeightFormat};
+use crate::args::{CalibrateArgs, Global, KvFormat, PoolArgs, SimulateArgs, WeightFormat};
 use crate::failure::Failure;
 use crate::{files, heading};
 
@@ -50,6 +56,113 @@ pub(super) enum StepTimes<'a> {
     File(&'a Path),
 }
 
+/// The names of the runs that step logs hold.
+pub(super) fn run_names(name: &str, text: &str) -> Result<Vec<String>, Failure> {
+    Ok(read_runs(name, text)?.into_iter().map(|run| run.run).collect())
+}
+
+fn read_runs(name: &str, text: &str) -> Result<Vec<EngineRun>, Failure> {
+    let found = results(name, text)
+        .map_err(|errors| Failure::input(errors.iter().map(|e| complaint(name, e)).collect()))?;
+    Ok(found.runs)
+}
+
+/// The requests of a measured run, served again.
+pub(super) fn simulate(
+    args: &SimulateArgs,
+    global: &Global,
+    err: &mut dyn Write,
+) -> Result<String, Failure> {
+    let catalog = catalog_of(global)?;
+    let file = args.file.display().to_string();
+    let all = read_runs(&file, &files::read_text(&args.file)?)?;
+    let wanted = args.run.as_deref().unwrap_or_default();
+    let Some(run) = all.iter().find(|run| run.run == wanted) else {
+        let names: Vec<&str> = all.iter().map(|run| run.run.as_str()).collect();
+        return Err(usage(
+            format!("`{file}` holds no run `{wanted}`"),
+            format!("its runs are: {}", names.join(", ")),
+        ));
+    };
+    let described = describe(&PoolArgs::bare(), std::slice::from_ref(run), &catalog)?;
+    let input = pool_input(&described, &catalog, None, None, None)?;
+    let (steps, mut rates, _) = steps_of(&input, &catalog)?;
+    if let Some(path) = &args.calibration {
+        apply_file(path, &input, &mut rates)?;
+    }
+    let asynchronous = input.engine.async_scheduling != Some(false);
+    let known = known_run(run, &steps, &rates, asynchronous);
+    let last = known.arrivals.iter().map(|a| a.at).max().unwrap_or(0);
+    // A closed loop has no last arrival; how long it takes is not known before.
+    let seconds = match known.clients {
+        Loop::Open => last as f64 / 1e12 + 1e-9,
+        Loop::Closed(_) => run.requests.iter().map(|r| r.at + r.e2e).fold(1e-9, f64::max),
+    };
+    let class = SimulatedClass::known(&run.run);
+    let pool = SimulatedPool {
+        name: run.setup.model.clone(),
+        replicas: 1,
+        classes: vec![class],
+        limits: known.limits,
+        decides: Decides::Vllm,
+        model: known.model,
+        bandwidth: steps.sheet.bandwidth,
+        peak: steps.sheet.peak,
+        work: steps.work.clone(),
+        path: (known.way, 1),
+        queue: None,
+        jitter: Vec::new(),
+    };
+    let study = SimulateInput {
+        pools: vec![pool],
+        hour: 0,
+        events: false,
+        seconds,
+        warm_up: 0.0,
+        runs: 1,
+        level: 0.95,
+        seed: Seed::new(global.seed.unwrap_or(0)),
+        threads: 1,
+        moves: u64::MAX,
+        window: args.timeline.then_some((seconds / 20.0).max(1e-3)),
+    };
+    let started = Instant::now();
+    let mut recorder = Recorder::new(args, &study)?;
+    let stop = Stop::new(args.time_limit.get(), global);
+    let mut result =
+        simulate_known(&study, known.clients, known.arrivals, recorder.as_mut(), &|| stop.go_on());
+    if let Some(recorder) = recorder {
+        recorder.finish()?;
+    }
+    result.notes.extend(stop.notes());
+    said(&result, started, global, err);
+    let document = SimulationDocument {
+        name: &run.run,
+        file: &file,
+        from: None,
+        step_times: if args.calibration.is_some() { "of the calibration" } else { "built in" },
+        result: &result,
+    };
+    Ok(shown(&document, global))
+}
+
+/// Takes the step times of a calibration, where it is of this model and device.
+fn apply_file(path: &Path, input: &FitInput<'_>, rates: &mut Rates) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    let own = calibration(&files::read_text(path)?).map_err(|error| {
+        Failure::one(Diagnostic::about("bad-calibration", name.clone(), error.to_string()))
+    })?;
+    if own.model != input.name || own.accelerator != input.accelerator.name {
+        let message = format!(
+            "it is of {} on {}, the runs are of {} on {}",
+            own.model, own.accelerator, input.name, input.accelerator.name
+        );
+        return Err(Failure::one(Diagnostic::about("bad-calibration", name, message)));
+    }
+    own.apply(rates);
+    Ok(())
+}
+
 /// Step logs against our engine: every run is simulated from its setup and its requests.
 pub(super) fn validate(
     logs: &[(&str, String)],
@@ -59,10 +172,7 @@ pub(super) fn validate(
     let catalog = catalog_of(global)?;
     let mut runs = Vec::new();
     for (name, text) in logs {
-        let found = results(name, text).map_err(|errors| {
-            Failure::input(errors.iter().map(|e| complaint(name, e)).collect())
-        })?;
-        runs.extend(found.runs);
+        runs.extend(read_runs(name, text)?);
     }
     // Limits that differ make another schedule, not another step time.
     let mut pools: BTreeMap<Key, Vec<EngineRun>> = BTreeMap::new();
@@ -77,19 +187,7 @@ pub(super) fn validate(
         match times {
             StepTimes::BuiltIn => {}
             StepTimes::File(path) => {
-                let own = calibration(&files::read_text(path)?).map_err(|error| {
-                    let name = path.display().to_string();
-                    Failure::one(Diagnostic::about("bad-calibration", name, error.to_string()))
-                })?;
-                if own.model != input.name || own.accelerator != input.accelerator.name {
-                    let message = format!(
-                        "it is of {} on {}, the runs are of {} on {}",
-                        own.model, own.accelerator, input.name, input.accelerator.name
-                    );
-                    let name = path.display().to_string();
-                    return Err(Failure::one(Diagnostic::about("bad-calibration", name, message)));
-                }
-                own.apply(&mut rates);
+                apply_file(path, &input, &mut rates)?;
             }
             StepTimes::ClosedLoops => {
                 let (closed, open): (Vec<_>, Vec<_>) =

@@ -1,0 +1,299 @@
+//! The requests of an hour, one after the other, as an engine gets them.
+//!
+//! Nothing is kept but what is still to come of tasks that have begun, so a long hour takes no more room than a short one. The hour is closed to a ring, as in
+//! the demand study: what a task asks for after its end comes at its beginning.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use plimsoll_sim::{Arrival, Content, Segment, Wanted};
+use plimsoll_stats::{ArrivalError, Arrivals, Process, RateCurve, Seed, Spacing, Stream};
+use plimsoll_workload::{Class, Growth, Request, Shift, Task};
+
+/// A class as it reaches one engine.
+#[derive(Clone, Debug)]
+pub struct SimulatedClass {
+    /// What it asks for.
+    pub class: Class,
+    /// The share of its tasks that this engine gets.
+    pub share: f64,
+    /// Lower is served first.
+    pub rank: u32,
+    /// Clients go away after so many seconds.
+    pub deadline: Option<f64>,
+    /// What makes a request good.
+    pub slo: Thresholds,
+    /// Whether the cache is looked into for what its prompts have in common; otherwise its hits are as it says.
+    pub finds_prefixes: bool,
+}
+
+impl SimulatedClass {
+    /// One whose requests are already known: it only has a name.
+    pub fn known(name: &str) -> Self {
+        let process = Process::Flow { spacing: Spacing::Poisson, burst: None };
+        let task = Task::steps(Vec::new());
+        Self {
+            class: Class { name: name.to_owned(), process, task, hours: Vec::new() },
+            share: 1.0,
+            rank: 0,
+            deadline: None,
+            slo: Thresholds::default(),
+            finds_prefixes: false,
+        }
+    }
+}
+
+/// A request is good where it meets all that are given, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Thresholds {
+    /// Its first token.
+    pub ttft: Option<f64>,
+    /// Its mean gap between tokens.
+    pub tpot: Option<f64>,
+    /// Its last token.
+    pub e2e: Option<f64>,
+}
+
+/// The requests of one class, in the order they come.
+struct ClassRequests<'a> {
+    class: &'a SimulatedClass,
+    index: u16,
+    shift: Shift,
+    starts: std::iter::Peekable<Arrivals>,
+    lengths: Stream,
+    ring: f64,
+    /// Requests of tasks that have begun, by when they come.
+    pending: BinaryHeap<Reverse<Pending>>,
+    tasks: u64,
+}
+
+/// A request to come.
+#[derive(Clone, Debug)]
+struct Pending {
+    ps: u64,
+    order: u64,
+    wanted: Wanted,
+}
+
+impl PartialEq for Pending {
+    fn eq(&self, other: &Self) -> bool {
+        (self.ps, self.order) == (other.ps, other.order)
+    }
+}
+
+impl Eq for Pending {}
+
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Pending {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.ps, self.order).cmp(&(other.ps, other.order))
+    }
+}
+
+/// Requests of all classes, in the order they come, from the same seed always the same.
+pub(crate) struct Requests<'a> {
+    classes: Vec<ClassRequests<'a>>,
+    /// The next of each class.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    ready: Vec<Option<Pending>>,
+    path: Path,
+}
+
+/// The way in front of an engine: so many servers, each takes as long for a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    service: u64,
+    /// When each server is free.
+    free: BinaryHeap<Reverse<u64>>,
+}
+
+impl Path {
+    pub(crate) fn new(seconds: f64, servers: u64) -> Self {
+        let servers = usize::try_from(servers).unwrap_or(1).max(1);
+        Self { service: ps(seconds), free: std::iter::repeat_n(Reverse(0), servers).collect() }
+    }
+
+    /// When a request that is sent now has passed.
+    pub(crate) fn pass(&mut self, sent: u64) -> u64 {
+        let Reverse(free) = self.free.pop().unwrap_or(Reverse(0));
+        let through = sent.max(free).saturating_add(self.service);
+        self.free.push(Reverse(through));
+        through
+    }
+}
+
+/// Whole picoseconds.
+pub(crate) fn ps(seconds: f64) -> u64 {
+    (seconds * 1e12).round().max(0.0) as u64
+}
+
+impl<'a> Requests<'a> {
+    /// The requests of `seconds` at the rate of an hour.
+    pub(crate) fn new(
+        classes: &'a [SimulatedClass],
+        hour: usize,
+        events: bool,
+        seconds: f64,
+        seed: Seed,
+        path: Path,
+    ) -> Result<Self, (String, ArrivalError)> {
+        let mut streams = Vec::new();
+        for (index, own) in (0u16..).zip(classes) {
+            let at = own.class.hours.get(hour);
+            let shift = at.filter(|_| events).map_or(Shift::NONE, |h| h.shift);
+            let rate = at.map_or(0.0, |h| h.rate) * shift.rate * own.share;
+            if rate <= 0.0 {
+                continue;
+            }
+            let name = &own.class.name;
+            let failed = |error| (name.clone(), error);
+            let starts = || -> Result<Arrivals, ArrivalError> {
+                let stream = seed.stream(&format!("arrivals/{name}"));
+                Arrivals::new(&own.class.process, RateCurve::constant(rate, seconds)?, stream)
+            };
+            let mut stream = ClassRequests {
+                class: own,
+                index,
+                shift,
+                starts: starts().map_err(failed)?.peekable(),
+                lengths: seed.stream(&format!("lengths/{name}")),
+                ring: seconds,
+                pending: BinaryHeap::new(),
+                tasks: 0,
+            };
+            stream.begin(starts().map_err(failed)?, seed);
+            streams.push(stream);
+        }
+        let mut requests = Self {
+            ready: vec![None; streams.len()],
+            classes: streams,
+            next: BinaryHeap::new(),
+            path,
+        };
+        for i in 0..requests.classes.len() {
+            requests.refill(i);
+        }
+        Ok(requests)
+    }
+
+    fn refill(&mut self, i: usize) {
+        self.ready[i] = self.classes[i].next();
+        if let Some(pending) = &self.ready[i] {
+            self.next.push(Reverse((pending.ps, i)));
+        }
+    }
+}
+
+impl Iterator for Requests<'_> {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let Reverse((sent, i)) = self.next.pop()?;
+        let Pending { wanted, .. } = self.ready[i].take()?;
+        let gives_up = self.classes[i].class.deadline.map(|d| sent.saturating_add(ps(d)));
+        self.refill(i);
+        Some(Arrival { at: self.path.pass(sent), sent, wanted, gives_up })
+    }
+}
+
+impl ClassRequests<'_> {
+    /// What tasks ask for after the end comes at the beginning: drawn once beforehand.
+    fn begin(&mut self, starts: Arrivals, seed: Seed) {
+        if self.class.class.task.is_one_request() {
+            return;
+        }
+        let mut lengths = seed.stream(&format!("lengths/{}", self.class.class.name));
+        for (task, at) in (0..).zip(starts) {
+            self.draw(task, at, &mut lengths, true);
+        }
+    }
+
+    /// Draws the task that starts at `at`, and keeps what comes before the end of the ring, or after it.
+    fn draw(&mut self, task: u64, at: f64, lengths: &mut Stream, after: bool) {
+        let (class, index, ring) = (self.class, self.index, self.ring);
+        let growth = class.class.task.growth();
+        let mut said: Vec<Segment> = Vec::new();
+        let pending = &mut self.pending;
+        class.class.task.draw(&self.shift, lengths, |request| {
+            let wanted = wanted(class, index, task, growth, &request, &mut said);
+            let t = at + request.offset;
+            if (t >= ring) == after {
+                let order = task << 24 | u64::from(request.turn) << 8;
+                let t = ps(t % ring);
+                // Several outputs for one prompt are as many sequences.
+                for sample in 0..u64::from(request.samples.max(1)) {
+                    pending.push(Reverse(Pending {
+                        ps: t,
+                        order: order + sample.min(255),
+                        wanted: wanted.clone(),
+                    }));
+                }
+            }
+        });
+    }
+
+    fn next(&mut self) -> Option<Pending> {
+        loop {
+            let start = self.starts.peek().map(|at| ps(*at));
+            if let Some(Reverse(first)) = self.pending.peek()
+                && start.is_none_or(|start| first.ps <= start)
+            {
+                return self.pending.pop().map(|Reverse(pending)| pending);
+            }
+            let at = self.starts.next()?;
+            let task = self.tasks;
+            self.tasks += 1;
+            let mut lengths = self.lengths.clone();
+            self.draw(task, at, &mut lengths, false);
+            self.lengths = lengths;
+        }
+    }
+}
+
+/// What a request of a task wants, and what it leaves for the next of its task to find.
+fn wanted(
+    own: &SimulatedClass,
+    class: u16,
+    task: u64,
+    growth: Growth,
+    request: &Request,
+    said: &mut Vec<Segment>,
+) -> Wanted {
+    let samples = u64::from(request.samples.max(1));
+    let output = (request.output.get() / samples).max(1);
+    let known: u64 = said.iter().map(|s| s.tokens).sum();
+    let finds = own.finds_prefixes;
+    // Lengths are rounded one by one; a prompt has a token beside what was said before.
+    let prompt = if finds { request.prompt.get().max(known + 1) } else { request.prompt.get() };
+    let mut wanted = Wanted::new(prompt, output);
+    (wanted.class, wanted.rank) = (class, own.rank);
+    if !finds {
+        wanted.cached = request.cached.get();
+        return wanted;
+    }
+    // Classes, tasks and turns have each their own names.
+    let name =
+        u64::from(class) << 47 | (task & 0x3fff_ffff) << 16 | u64::from(request.turn & 0xffff);
+    let mut shared = said.clone();
+    let fresh = prompt - known;
+    if samples > 1 {
+        shared.push(Segment { id: name, tokens: fresh });
+        wanted.content = Some(Arc::new(Content { shared, own: None }));
+    } else {
+        wanted.content = Some(Arc::new(Content { shared, own: Some(name) }));
+    }
+    match growth {
+        Growth::Nothing => {}
+        Growth::Prompts => said.push(Segment { id: name, tokens: fresh }),
+        Growth::PromptsAndOutputs => {
+            said.push(Segment { id: name, tokens: fresh + if samples > 1 { 0 } else { output } })
+        }
+    }
+    wanted
+}

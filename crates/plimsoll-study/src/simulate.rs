@@ -1,0 +1,976 @@
+//! One replica of each pool against its share of the demand, drawn several times.
+
+use std::collections::BTreeMap;
+
+use plimsoll_perf::{Batch, StepModel, Work};
+use plimsoll_sim::{
+    Arrival, Budget, End, Ended, Engine, Held, Limits, Loop, Outcome, PlainReplica, Queue, Replica,
+    Sglang, Steps, Stretch, TensorRt, Watch, drive,
+};
+use plimsoll_stats::{Seed, Sketch, batch_means, mean_interval};
+use serde::Serialize;
+
+use crate::arrivals::{Path, Requests, SimulatedClass, Thresholds, ps};
+use crate::demand::{Span, StudyError, in_order};
+
+/// Which engine's decisions are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decides {
+    /// vLLM's.
+    Vllm,
+    /// SGLang's.
+    Sglang,
+    /// TensorRT-LLM's.
+    TensorRt,
+}
+
+/// A pool, of which one replica is simulated.
+#[derive(Clone, Debug)]
+pub struct SimulatedPool {
+    /// Its name.
+    pub name: String,
+    /// Replicas of today: the simulated one gets its share of the demand.
+    pub replicas: u64,
+    /// Its classes.
+    pub classes: Vec<SimulatedClass>,
+    /// What its engine was started with.
+    pub limits: Limits,
+    /// Whose decisions it makes.
+    pub decides: Decides,
+    /// Its step times.
+    pub model: StepModel,
+    /// What its steps make a device do.
+    pub work: Work,
+    /// Bytes a second that a device reads, and operations a second, on paper.
+    pub bandwidth: f64,
+    /// The same of operations.
+    pub peak: f64,
+    /// What a request spends in front of the engine, in seconds, and how many servers share it.
+    pub path: (f64, u64),
+    /// Requests that may wait.
+    pub queue: Option<u64>,
+    /// How gaps between tokens vary beyond what the steps explain.
+    pub jitter: Jitter,
+}
+
+/// Residual factors of gaps between tokens and their weights; none where nothing was measured.
+pub type Jitter = Vec<(f64, f64)>;
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct SimulateInput {
+    /// One replica of each.
+    pub pools: Vec<SimulatedPool>,
+    /// The hour of the horizon whose rates hold.
+    pub hour: usize,
+    /// Whether events count.
+    pub events: bool,
+    /// How long requests come, after the warm-up.
+    pub seconds: f64,
+    /// How long requests come before they count.
+    pub warm_up: f64,
+    /// Independent runs.
+    pub runs: u32,
+    /// The level of intervals.
+    pub level: f64,
+    /// Makes it repeatable.
+    pub seed: Seed,
+    /// Threads to use; the result does not depend on it.
+    pub threads: usize,
+    /// Steps and stretches of a run at most.
+    pub moves: u64,
+    /// Windows of the timeline in seconds, where one is wanted.
+    pub window: Option<f64>,
+}
+
+/// What somebody wants to see of a run beside its numbers, as it happens.
+pub trait Record {
+    /// A request is over, in the run with this number.
+    fn outcome(&mut self, _pool: &str, _run: u32, _outcome: &Outcome) {}
+    /// Steps were taken in the first run.
+    fn stretch(&mut self, _pool: &str, _stretch: &Stretch) {}
+}
+
+/// Nobody looks.
+impl Record for () {}
+
+/// Whether the fleet keeps up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    /// Hardly anybody waits.
+    Stable,
+    /// A line stands, and does not grow.
+    Backlogged,
+    /// The line grows, or clients go away unserved.
+    Overloaded,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Simulation {
+    /// Makes it repeatable.
+    pub seed: u64,
+    /// The worst of the pools; of a pool, that of the middle run.
+    pub verdict: Verdict,
+    /// Whether every run came to its end.
+    pub complete: bool,
+    /// How long requests came that count.
+    pub seconds: f64,
+    /// How long they came before.
+    pub warm_up_s: f64,
+    /// Independent runs, all counted together below.
+    pub runs: u32,
+    /// By pool and class.
+    pub classes: Vec<ClassResult>,
+    /// Each pool.
+    pub pools: Vec<PoolResult>,
+    /// What keeps requests waiting longest of all pools.
+    pub binding: Binding,
+    /// Steps of all engines.
+    pub steps: u64,
+    /// Those of them that were leapt over.
+    pub steps_leapt: u64,
+    /// How sure the most asked-for numbers are, by name.
+    pub intervals: BTreeMap<String, Span>,
+    /// Windows of the first run, where asked for.
+    pub timeline: Option<Vec<Window>>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// A class at a pool.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassResult {
+    /// Its name.
+    pub name: String,
+    /// The pool.
+    pub pool: String,
+    /// Requests that came.
+    pub offered: u64,
+    /// Those that were let into the queue.
+    pub admitted: u64,
+    /// Those that got all of their tokens.
+    pub completed: u64,
+    /// Those that met every threshold of their own.
+    pub good: u64,
+    /// Those that found the queue full, or can never run.
+    pub rejected: u64,
+    /// Those of them whose context is longer than the cache.
+    pub too_long: u64,
+    /// Those whose clients went away.
+    pub timed_out: u64,
+    /// Those that a run left unfinished when it was stopped.
+    pub unfinished: u64,
+    /// Good ones among those that came; none where no threshold says what is good.
+    pub attainment: Option<f64>,
+    /// Prompt tokens of those that ran, cached ones included.
+    pub prompt_tokens: u64,
+    /// Prompt tokens that were cached.
+    pub cached_tokens: u64,
+    /// Generated tokens.
+    pub output_tokens: u64,
+    /// Time to the first token.
+    pub ttft_ms: Option<Distribution>,
+    /// Gaps between tokens.
+    pub itl_ms: Option<Distribution>,
+    /// A request's mean gap.
+    pub tpot_ms: Option<Distribution>,
+    /// Time to the last token.
+    pub e2e_ms: Option<Distribution>,
+    /// Time until the first step that has work of it.
+    pub queue_ms: Option<Distribution>,
+}
+
+/// A distribution, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Its mean.
+    pub mean: f64,
+    /// Its median.
+    pub p50: f64,
+    /// Nine in ten are below.
+    pub p90: f64,
+    /// 95 in 100.
+    pub p95: f64,
+    /// 99 in 100.
+    pub p99: f64,
+}
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoolResult {
+    /// Its name.
+    pub name: String,
+    /// Replicas of today; one is simulated.
+    pub replicas: u64,
+    /// Whether it keeps up, in the middle run.
+    pub verdict: Verdict,
+    /// Runs by verdict: stable, backlogged, overloaded.
+    pub verdicts: [u32; 3],
+    /// Shares of the time and of what there is.
+    pub utilisation: Utilisation,
+    /// KV blocks that there are.
+    pub kv_blocks: u64,
+    /// Tokens in one.
+    pub kv_block_tokens: u64,
+    /// Requests thrown out to make room, each time counted.
+    pub preemptions: u64,
+    /// What the prefix cache saved.
+    pub cache_hits: CacheHits,
+    /// Prompt tokens computed, reading again included, and tokens generated.
+    pub prefill_tokens: u64,
+    /// Tokens generated.
+    pub decode_tokens: u64,
+    /// Busy share of the least and the most busy replica.
+    pub replica_spread: Spread,
+    /// What keeps its requests waiting.
+    pub binding: Binding,
+}
+
+/// The least and the most.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The least.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+}
+
+/// Shares of the time and of what there is, while requests came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Utilisation {
+    /// Of the time, steps ran.
+    pub busy: f64,
+    /// Of the KV blocks, on average.
+    pub kv_mean: f64,
+    /// Of the KV blocks, at most.
+    pub kv_max: f64,
+    /// Sequences that ran, on average.
+    pub sequences_mean: f64,
+    /// At most.
+    pub sequences_max: u64,
+    /// Requests that waited, on average.
+    pub waiting_mean: f64,
+    /// At most.
+    pub waiting_max: u64,
+    /// Of a device's memory bandwidth.
+    pub bandwidth: f64,
+    /// Of a device's arithmetic.
+    pub compute: f64,
+    /// Of the servers in front of the engine.
+    pub path: f64,
+}
+
+/// What a prefix cache saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CacheHits {
+    /// Prompt tokens of requests that ran.
+    pub prompt_tokens: u64,
+    /// Those of them that were cached.
+    pub cached_tokens: u64,
+    /// Their share.
+    pub share: Option<f64>,
+}
+
+/// What keeps requests waiting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Binding {
+    /// `kv`, `sequences`, `token_budget`, or none where nobody waits.
+    pub resource: Option<&'static str>,
+    /// The pool.
+    pub pool: Option<String>,
+    /// Of the time, it kept somebody waiting.
+    pub share_of_time: f64,
+    /// When it first did, in seconds from the end of the warm-up, in the first run.
+    pub first_at_s: Option<f64>,
+    /// Of the time, each kept somebody waiting.
+    pub shares: BTreeMap<&'static str, f64>,
+}
+
+/// A window of the first run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Window {
+    /// The pool.
+    pub pool: String,
+    /// When it begins, in seconds from the end of the warm-up.
+    pub from_s: f64,
+    /// Shares and averages in it.
+    #[serde(flatten)]
+    pub utilisation: Utilisation,
+    /// Prompt tokens computed a second.
+    pub prefill_tokens_per_s: f64,
+    /// Tokens generated a second.
+    pub decode_tokens_per_s: f64,
+    /// Requests thrown out.
+    pub preemptions: u64,
+    /// What kept somebody waiting longest in it.
+    pub held: Option<&'static str>,
+}
+
+const RESOURCES: [&str; 3] = ["kv", "sequences", "token_budget"];
+
+fn resource(held: Held) -> usize {
+    match held {
+        Held::Kv => 0,
+        Held::Sequences => 1,
+        Held::Budget => 2,
+    }
+}
+
+/// What is counted while time passes.
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    span: u64,
+    busy: u64,
+    /// Picoseconds times blocks, sequences, requests.
+    blocks: u128,
+    running: u128,
+    waiting: u128,
+    blocks_max: u64,
+    running_max: u64,
+    waiting_max: u64,
+    held: [u64; 3],
+    first_held: [Option<u64>; 3],
+    steps: f64,
+    prefill: u64,
+    pairs_doubled: u64,
+    decodes: u64,
+    context: u64,
+    preempted: u64,
+    arrived: u64,
+    output: u64,
+}
+
+impl Flow {
+    /// Counts the part of a stretch that lies between two instants.
+    fn add(&mut self, s: &Stretch, from: u64, until: u64) {
+        let end = s.from.saturating_add(s.took);
+        let (begin, end) = (s.from.max(from), end.min(until));
+        if begin >= end {
+            return;
+        }
+        let part = end - begin;
+        let share = part as f64 / s.took.max(1) as f64;
+        let whole = |n: u64| if part == s.took { n } else { (n as f64 * share).round() as u64 };
+        self.busy += part;
+        self.blocks += u128::from(part) * u128::from(s.gauges.blocks);
+        self.running += u128::from(part) * u128::from(s.gauges.running);
+        self.waiting += u128::from(part) * u128::from(s.gauges.waiting);
+        self.blocks_max = self.blocks_max.max(s.gauges.blocks);
+        self.running_max = self.running_max.max(s.gauges.running);
+        self.waiting_max = self.waiting_max.max(s.gauges.waiting);
+        if let Some(held) = s.held {
+            let i = resource(held);
+            self.held[i] += part;
+            self.first_held[i].get_or_insert(begin);
+        }
+        self.steps += s.steps as f64 * share;
+        self.prefill += whole(s.prefill);
+        self.pairs_doubled += whole(s.pairs_doubled);
+        self.decodes += whole(s.decodes);
+        self.context += whole(s.context);
+        // A preemption is an instant.
+        if s.from >= from {
+            self.preempted += s.preempted;
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.span += other.span;
+        self.busy += other.busy;
+        self.blocks += other.blocks;
+        self.running += other.running;
+        self.waiting += other.waiting;
+        self.blocks_max = self.blocks_max.max(other.blocks_max);
+        self.running_max = self.running_max.max(other.running_max);
+        self.waiting_max = self.waiting_max.max(other.waiting_max);
+        for i in 0..3 {
+            self.held[i] += other.held[i];
+            // The first run's.
+            self.first_held[i] = self.first_held[i].or(other.first_held[i]);
+        }
+        self.steps += other.steps;
+        self.prefill += other.prefill;
+        self.pairs_doubled += other.pairs_doubled;
+        self.decodes += other.decodes;
+        self.context += other.context;
+        self.preempted += other.preempted;
+        self.arrived += other.arrived;
+        self.output += other.output;
+    }
+
+    fn utilisation(&self, pool: &SimulatedPool) -> Utilisation {
+        let span = self.span.max(1) as f64;
+        let batch = Batch {
+            prefill: self.prefill as f64,
+            pairs: self.pairs_doubled as f64 / 2.0,
+            prompts: 0.0,
+            decodes: self.decodes as f64,
+            context: self.context as f64,
+        };
+        let traffic = pool.work.traffic(self.steps, &batch);
+        let seconds = span / 1e12;
+        let blocks = pool.limits.kv.blocks.max(1) as f64;
+        let (path, servers) = pool.path;
+        Utilisation {
+            busy: self.busy as f64 / span,
+            kv_mean: self.blocks as f64 / span / blocks,
+            kv_max: self.blocks_max as f64 / blocks,
+            sequences_mean: self.running as f64 / span,
+            sequences_max: self.running_max,
+            waiting_mean: self.waiting as f64 / span,
+            waiting_max: self.waiting_max,
+            bandwidth: traffic.bytes / (pool.bandwidth * seconds),
+            compute: traffic.flops / (pool.peak * seconds),
+            path: self.arrived as f64 * path / (servers.max(1) as f64 * seconds),
+        }
+    }
+
+    fn binding(&self, pool: &str, warm_up: u64) -> Binding {
+        let span = self.span.max(1) as f64;
+        let shares: BTreeMap<&'static str, f64> =
+            RESOURCES.iter().zip(self.held).map(|(r, held)| (*r, held as f64 / span)).collect();
+        let Some(most) = (0..3).rev().max_by_key(|i| self.held[*i]).filter(|i| self.held[*i] > 0)
+        else {
+            return Binding { shares, ..Binding::default() };
+        };
+        Binding {
+            resource: Some(RESOURCES[most]),
+            pool: Some(pool.to_owned()),
+            share_of_time: self.held[most] as f64 / span,
+            first_at_s: self.first_held[most].map(|at| at.saturating_sub(warm_up) as f64 / 1e12),
+            shares,
+        }
+    }
+}
+
+/// What is counted of a class.
+#[derive(Clone, Debug)]
+struct Tally {
+    offered: u64,
+    completed: u64,
+    good: u64,
+    rejected: u64,
+    too_long: u64,
+    timed_out: u64,
+    prompt: u64,
+    cached: u64,
+    output: u64,
+    sketches: [Sketch; 5],
+    /// Times to the first token and to the last, in the order of arrival, where one run is all there is.
+    series: Option<[Vec<(u64, f64)>; 2]>,
+}
+
+const METRICS: [&str; 5] = ["ttft", "itl", "tpot", "e2e", "queue"];
+const TTFT: usize = 0;
+const ITL: usize = 1;
+const TPOT: usize = 2;
+const E2E: usize = 3;
+const QUEUE: usize = 4;
+
+impl Tally {
+    fn new(series: bool) -> Self {
+        // A microsecond is all that anybody asks for.
+        let sketches = std::array::from_fn(|_| Sketch::new(1e-6));
+        Self {
+            offered: 0,
+            completed: 0,
+            good: 0,
+            rejected: 0,
+            too_long: 0,
+            timed_out: 0,
+            prompt: 0,
+            cached: 0,
+            output: 0,
+            sketches,
+            series: series.then(Default::default),
+        }
+    }
+
+    fn over(&mut self, o: &Outcome, slo: &Thresholds) {
+        let seconds = |until: u64| until.saturating_sub(o.arrived) as f64 / 1e12;
+        match o.end {
+            End::Completed => self.completed += 1,
+            End::Rejected => self.rejected += 1,
+            End::TooLong => {
+                self.rejected += 1;
+                self.too_long += 1;
+            }
+            End::TimedOut => self.timed_out += 1,
+        }
+        self.output += o.output;
+        if let Some(at) = o.scheduled {
+            self.prompt += o.prompt;
+            self.cached += o.cached;
+            self.sketches[QUEUE].record(seconds(at), 1);
+        }
+        let Some(first) = o.first else { return };
+        let ttft = seconds(first);
+        self.sketches[TTFT].record(ttft, 1);
+        if o.end != End::Completed {
+            return;
+        }
+        let e2e = seconds(o.done);
+        self.sketches[E2E].record(e2e, 1);
+        let tpot = (o.output > 1).then(|| (e2e - ttft) / (o.output - 1) as f64);
+        if let Some(tpot) = tpot {
+            self.sketches[TPOT].record(tpot, 1);
+        }
+        let met = |most: Option<f64>, was: f64| most.is_none_or(|most| was <= most);
+        self.good += u64::from(
+            met(slo.ttft, ttft) && met(slo.e2e, e2e) && met(slo.tpot, tpot.unwrap_or(0.0)),
+        );
+        if let Some([firsts, lasts]) = &mut self.series {
+            firsts.push((o.serial, ttft));
+            lasts.push((o.serial, e2e));
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.offered += other.offered;
+        self.completed += other.completed;
+        self.good += other.good;
+        self.rejected += other.rejected;
+        self.too_long += other.too_long;
+        self.timed_out += other.timed_out;
+        self.prompt += other.prompt;
+        self.cached += other.cached;
+        self.output += other.output;
+        for (own, other) in self.sketches.iter_mut().zip(&other.sketches) {
+            own.merge(other);
+        }
+    }
+}
+
+fn distribution(sketch: &Sketch) -> Option<Distribution> {
+    let at = |p: f64| sketch.quantile(p).map(|s| s * 1e3);
+    Some(Distribution {
+        mean: sketch.mean()? * 1e3,
+        p50: at(0.5)?,
+        p90: at(0.9)?,
+        p95: at(0.95)?,
+        p99: at(0.99)?,
+    })
+}
+
+/// One run of one pool, as it is watched.
+struct Run<'a, R> {
+    pool: &'a SimulatedPool,
+    run: u32,
+    from: u64,
+    until: u64,
+    tallies: Vec<Tally>,
+    flow: Flow,
+    /// The second and the last quarter of the time in which requests come.
+    quarters: [Flow; 2],
+    windows: Option<(u64, Vec<Flow>)>,
+    /// Whether the steps whose gaps are told now count.
+    counts: bool,
+    record: Option<&'a mut R>,
+}
+
+impl<'a, R: Record> Run<'a, R> {
+    fn new(
+        pool: &'a SimulatedPool,
+        run: u32,
+        (from, until): (u64, u64),
+        series: bool,
+        window: Option<u64>,
+        record: Option<&'a mut R>,
+    ) -> Self {
+        let windows = window.map(|window| {
+            let count = (until - from).div_ceil(window.max(1)).min(100_000);
+            (window.max(1), vec![Flow::default(); count as usize])
+        });
+        Self {
+            pool,
+            run,
+            from,
+            until,
+            tallies: pool.classes.iter().map(|_| Tally::new(series)).collect(),
+            flow: Flow { span: until - from, ..Flow::default() },
+            quarters: Default::default(),
+            windows,
+            counts: false,
+            record,
+        }
+    }
+
+    /// The second and the last quarter.
+    fn quarter(&self, which: u64) -> (u64, u64) {
+        let quarter = (self.until - self.from) / 4;
+        (self.from + which * quarter, self.from + (which + 1) * quarter)
+    }
+}
+
+impl<R: Record> Watch for Run<'_, R> {
+    fn gap(&mut self, class: u16, ps: u64, count: u64) {
+        if let Some(tally) = self.tallies.get_mut(class as usize).filter(|_| self.counts) {
+            tally.sketches[ITL].record(ps as f64 / 1e12, count);
+        }
+    }
+
+    fn stretch(&mut self, s: &Stretch) {
+        let (from, until) = (self.from, self.until);
+        self.counts = (from..until).contains(&s.from);
+        self.flow.add(s, from, until);
+        for (i, which) in [1, 3].into_iter().enumerate() {
+            let (from, until) = self.quarter(which);
+            self.quarters[i].add(s, from, until);
+        }
+        if let Some((window, flows)) = &mut self.windows {
+            let end = s.from.saturating_add(s.took).min(until);
+            let mut at = s.from.max(from);
+            while at < end {
+                let i = (at - from) / *window;
+                let next = from + (i + 1) * *window;
+                if let Some(flow) = flows.get_mut(i as usize) {
+                    flow.add(s, at, next.min(end));
+                }
+                at = next;
+            }
+        }
+        if self.run == 0
+            && let Some(record) = &mut self.record
+        {
+            record.stretch(&self.pool.name, s);
+        }
+    }
+
+    fn over(&mut self, o: &Outcome) {
+        if let Some(record) = &mut self.record {
+            record.outcome(&self.pool.name, self.run, o);
+        }
+        if !(self.from..self.until).contains(&o.arrived) {
+            return;
+        }
+        self.flow.arrived += 1;
+        self.flow.output += o.output;
+        let class = o.class as usize;
+        if let (Some(tally), Some(own)) =
+            (self.tallies.get_mut(class), self.pool.classes.get(class))
+        {
+            tally.over(o, &own.slo);
+        }
+    }
+}
+
+/// What one run of one pool gave.
+struct RunResult {
+    tallies: Vec<Tally>,
+    flow: Flow,
+    windows: Option<(u64, Vec<Flow>)>,
+    verdict: Verdict,
+    steps: Steps,
+    ended: Ended,
+}
+
+/// Requests that come, and are counted as offered where they come while it counts.
+struct Counted<'a, I> {
+    arrivals: I,
+    offered: &'a mut [u64],
+    from: u64,
+    until: u64,
+}
+
+impl<I: Iterator<Item = Arrival>> Iterator for Counted<'_, I> {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let next = self.arrivals.next()?;
+        if (self.from..self.until).contains(&next.sent)
+            && let Some(offered) = self.offered.get_mut(next.wanted.class as usize)
+        {
+            *offered += 1;
+        }
+        Some(next)
+    }
+}
+
+fn serve<R: Record>(
+    mut run: Run<'_, R>,
+    clients: Loop,
+    arrivals: impl Iterator<Item = Arrival>,
+    budget: Budget,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> RunResult {
+    let pool = run.pool;
+    let queue = Queue { requests: pool.queue };
+    let mut offered = vec![0; run.tallies.len()];
+    let (from, until) = (run.from, run.until);
+    let arrivals = Counted { arrivals, offered: &mut offered, from, until };
+    fn go<E: Engine, R: Record>(
+        engine: &mut E,
+        clients: Loop,
+        arrivals: impl Iterator<Item = Arrival>,
+        (queue, budget): (Queue, Budget),
+        run: &mut Run<'_, R>,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Ended {
+        drive(engine, clients, arrivals, queue, budget, run, go_on)
+    }
+    let bounds = (queue, budget);
+    let (ended, steps) = match pool.decides {
+        Decides::Vllm => {
+            let mut engine = Replica::new(pool.limits, &pool.model);
+            let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
+            (ended, engine.steps())
+        }
+        Decides::Sglang => {
+            let mut engine = PlainReplica::new(pool.limits, Sglang::default(), &pool.model);
+            let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
+            (ended, Steps { total: run.flow.steps as u64, leapt: 0 })
+        }
+        Decides::TensorRt => {
+            let mut engine = PlainReplica::new(pool.limits, TensorRt::NoEvict, &pool.model);
+            let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
+            (ended, Steps { total: run.flow.steps as u64, leapt: 0 })
+        }
+    };
+    for (tally, offered) in run.tallies.iter_mut().zip(offered) {
+        tally.offered = offered;
+    }
+    let verdict = verdict(&run, &ended);
+    let Run { tallies, flow, windows, .. } = run;
+    RunResult { tallies, flow, windows, verdict, steps, ended }
+}
+
+/// A run that cannot be finished, whose clients go away or are turned away, or whose line grows by more than half from the second quarter to the last, is
+/// overloaded; one in whose last quarter on average a request waits has a backlog.
+fn verdict<R>(run: &Run<'_, R>, ended: &Ended) -> Verdict {
+    let lost: u64 = run.tallies.iter().map(|t| t.rejected - t.too_long + t.timed_out).sum();
+    let offered: u64 = run.tallies.iter().map(|t| t.offered).sum();
+    let quarter = ((run.until - run.from) / 4).max(1) as f64;
+    let [second, last] = [0, 1].map(|i| run.quarters[i].waiting as f64 / quarter);
+    if !ended.complete || lost * 100 > offered || last > 1.5 * second + 2.0 {
+        Verdict::Overloaded
+    } else if last >= 1.0 {
+        Verdict::Backlogged
+    } else {
+        Verdict::Stable
+    }
+}
+
+/// Simulates one replica of each pool. `go_on` is asked now and then from every thread; once it says no, runs end early and say so.
+pub fn simulate<R: Record + Send>(
+    input: &SimulateInput,
+    record: Option<&mut R>,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Simulation, StudyError> {
+    let (from, until) = (ps(input.warm_up), ps(input.warm_up + input.seconds));
+    // A backlog is worked off, within reason.
+    let budget = Budget { moves: input.moves, until: until.saturating_mul(4) };
+    let total = input.warm_up + input.seconds;
+    let mut results = Vec::new();
+    let mut record = record;
+    for pool in &input.pools {
+        let one = |run: u32, record: Option<&mut R>| -> Result<RunResult, StudyError> {
+            let path = Path::new(pool.path.0, pool.path.1);
+            let seed = input.seed.run(u64::from(run));
+            let arrivals =
+                Requests::new(&pool.classes, input.hour, input.events, total, seed, path)
+                    .map_err(|(class, source)| StudyError::Arrivals { class, source })?;
+            let window = input.window.filter(|_| run == 0).map(ps);
+            let watched = Run::new(pool, run, (from, until), input.runs == 1, window, record);
+            Ok(serve(watched, Loop::Open, arrivals, budget, &mut |_| go_on()))
+        };
+        let runs: Result<Vec<RunResult>, StudyError> = match &mut record {
+            // What is written down is written in order.
+            Some(record) => (0..input.runs).map(|run| one(run, Some(&mut **record))).collect(),
+            None => in_order(input.threads, input.runs, |run| one(run, None)).into_iter().collect(),
+        };
+        results.push((pool, runs?));
+    }
+    Ok(conclude(input, &results, from))
+}
+
+/// One pool that serves requests which are already known, in one run.
+pub fn simulate_known<R: Record>(
+    input: &SimulateInput,
+    clients: Loop,
+    arrivals: Vec<Arrival>,
+    record: Option<&mut R>,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Simulation {
+    let until = ps(input.seconds);
+    let budget = Budget { moves: input.moves, until: u64::MAX };
+    let window = input.window.map(ps);
+    let pool = &input.pools[0];
+    let watched = Run::new(pool, 0, (0, until), true, window, record);
+    let result = serve(watched, clients, arrivals.into_iter(), budget, &mut |_| go_on());
+    conclude(input, &[(pool, vec![result])], 0)
+}
+
+fn conclude(
+    input: &SimulateInput,
+    results: &[(&SimulatedPool, Vec<RunResult>)],
+    from: u64,
+) -> Simulation {
+    let mut classes = Vec::new();
+    let mut pools: Vec<PoolResult> = Vec::new();
+    let mut intervals = BTreeMap::new();
+    let mut timeline = input.window.map(|_| Vec::new());
+    let (mut steps, mut steps_leapt, mut complete) = (0, 0, true);
+    for (pool, runs) in results {
+        let mut flow = Flow::default();
+        for run in runs {
+            flow.merge(&run.flow);
+            steps += run.steps.total;
+            steps_leapt += run.steps.leapt;
+            complete &= run.ended.complete;
+        }
+        for (i, own) in pool.classes.iter().enumerate() {
+            let mut tally = Tally::new(false);
+            runs.iter().for_each(|run| tally.merge(&run.tallies[i]));
+            sure(&mut intervals, input, pool, own, i, runs);
+            classes.push(class_result(pool, own, &tally));
+        }
+        let mut verdicts: Vec<Verdict> = runs.iter().map(|run| run.verdict).collect();
+        verdicts.sort_unstable();
+        let count = |v: Verdict| verdicts.iter().filter(|own| **own == v).count() as u32;
+        let busy: Vec<f64> =
+            runs.iter().map(|r| r.flow.busy as f64 / r.flow.span.max(1) as f64).collect();
+        let mean_busy = busy.iter().sum::<f64>() / busy.len().max(1) as f64;
+        let own = classes.iter().filter(|c: &&ClassResult| c.pool == pool.name);
+        let (prompt_tokens, cached_tokens) =
+            own.fold((0, 0), |(p, c), own| (p + own.prompt_tokens, c + own.cached_tokens));
+        pools.push(PoolResult {
+            name: pool.name.clone(),
+            replicas: pool.replicas,
+            verdict: verdicts[verdicts.len() / 2],
+            verdicts: [Verdict::Stable, Verdict::Backlogged, Verdict::Overloaded].map(count),
+            utilisation: flow.utilisation(pool),
+            kv_blocks: pool.limits.kv.blocks,
+            kv_block_tokens: pool.limits.kv.block_tokens,
+            preemptions: flow.preempted,
+            cache_hits: CacheHits {
+                prompt_tokens,
+                cached_tokens,
+                share: (prompt_tokens > 0).then(|| cached_tokens as f64 / prompt_tokens as f64),
+            },
+            prefill_tokens: flow.prefill,
+            decode_tokens: flow.decodes,
+            replica_spread: Spread { low: mean_busy, high: mean_busy },
+            binding: flow.binding(&pool.name, from),
+        });
+        if let (Some(timeline), Some((window, flows))) =
+            (&mut timeline, runs.first().and_then(|run| run.windows.as_ref()))
+        {
+            timeline.extend(windows(pool, *window, flows));
+        }
+    }
+    let worst =
+        pools.iter().max_by(|a, b| a.binding.share_of_time.total_cmp(&b.binding.share_of_time));
+    Simulation {
+        seed: input.seed.get(),
+        verdict: pools.iter().map(|p| p.verdict).max().unwrap_or(Verdict::Stable),
+        complete,
+        seconds: input.seconds,
+        warm_up_s: input.warm_up,
+        runs: input.runs,
+        binding: worst.map(|p| p.binding.clone()).unwrap_or_default(),
+        classes,
+        pools,
+        steps,
+        steps_leapt,
+        intervals,
+        timeline,
+        notes: Vec::new(),
+    }
+}
+
+/// How sure a class's numbers are: from independent runs, or from batches of the only one.
+fn sure(
+    intervals: &mut BTreeMap<String, Span>,
+    input: &SimulateInput,
+    pool: &SimulatedPool,
+    own: &SimulatedClass,
+    i: usize,
+    runs: &[RunResult],
+) {
+    let mut add = |metric: String, interval: Option<plimsoll_stats::Interval>| {
+        if let Some(interval) = interval {
+            let name = format!("{}.{}.{metric}", pool.name, own.class.name);
+            intervals.insert(name, Span::from(interval));
+        }
+    };
+    if let [only] = runs {
+        let tally = &only.tallies[i];
+        for (series, metric) in tally.series.iter().flatten().zip(["ttft_mean_ms", "e2e_mean_ms"]) {
+            let mut series = series.clone();
+            series.sort_unstable_by_key(|(serial, _)| *serial);
+            let values: Vec<f64> = series.into_iter().map(|(_, s)| s * 1e3).collect();
+            add(metric.to_owned(), batch_means(&values, 16, input.level));
+        }
+        return;
+    }
+    for metric in [TTFT, ITL, TPOT, E2E, QUEUE] {
+        for (what, p) in [("mean", None), ("p50", Some(0.5)), ("p95", Some(0.95))] {
+            let values: Vec<f64> = runs
+                .iter()
+                .filter_map(|run| {
+                    let sketch = &run.tallies[i].sketches[metric];
+                    p.map_or_else(|| sketch.mean(), |p| sketch.quantile(p)).map(|s| s * 1e3)
+                })
+                .collect();
+            add(format!("{}_{what}_ms", METRICS[metric]), mean_interval(&values, input.level));
+        }
+    }
+    let shares: Vec<f64> = runs
+        .iter()
+        .map(|run| &run.tallies[i])
+        .filter(|t| t.offered > 0)
+        .map(|t| t.good as f64 / t.offered as f64)
+        .collect();
+    if own.slo != Thresholds::default() {
+        add("attainment".to_owned(), mean_interval(&shares, input.level));
+    }
+}
+
+fn class_result(pool: &SimulatedPool, own: &SimulatedClass, tally: &Tally) -> ClassResult {
+    let over = tally.completed + tally.rejected + tally.timed_out;
+    let [ttft, itl, tpot, e2e, queue] = &tally.sketches;
+    ClassResult {
+        name: own.class.name.clone(),
+        pool: pool.name.clone(),
+        offered: tally.offered,
+        admitted: tally.offered - tally.rejected,
+        completed: tally.completed,
+        good: tally.good,
+        rejected: tally.rejected,
+        too_long: tally.too_long,
+        timed_out: tally.timed_out,
+        unfinished: tally.offered.saturating_sub(over),
+        attainment: (tally.offered > 0 && own.slo != Thresholds::default())
+            .then(|| tally.good as f64 / tally.offered as f64),
+        prompt_tokens: tally.prompt,
+        cached_tokens: tally.cached,
+        output_tokens: tally.output,
+        ttft_ms: distribution(ttft),
+        itl_ms: distribution(itl),
+        tpot_ms: distribution(tpot),
+        e2e_ms: distribution(e2e),
+        queue_ms: distribution(queue),
+    }
+}
+
+fn windows<'a>(
+    pool: &'a SimulatedPool,
+    window: u64,
+    flows: &'a [Flow],
+) -> impl Iterator<Item = Window> + 'a {
+    flows.iter().enumerate().map(move |(i, flow)| {
+        let flow = Flow { span: window, ..flow.clone() };
+        let seconds = window as f64 / 1e12;
+        Window {
+            pool: pool.name.clone(),
+            from_s: i as f64 * seconds,
+            utilisation: flow.utilisation(pool),
+            prefill_tokens_per_s: flow.prefill as f64 / seconds,
+            decode_tokens_per_s: flow.decodes as f64 / seconds,
+            preemptions: flow.preempted,
+            held: flow.binding(&pool.name, 0).resource,
+        }
+    })
+}
