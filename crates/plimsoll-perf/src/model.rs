@@ -1,5 +1,6 @@
 //! The same time in whole picoseconds, tabulated once per pool: what a simulator asks a billion times.
 
+use crate::around::Launch;
 use crate::rates::{Rates, Term};
 use crate::step::{Batch, floor, host_seconds, kv_seconds, step};
 use crate::work::Work;
@@ -17,6 +18,8 @@ pub struct StepLoad {
     pub decodes: u64,
     /// Their contexts together.
     pub context: u64,
+    /// The longest of them; none or less than the mean is taken as all alike.
+    pub longest: u64,
 }
 
 impl StepLoad {
@@ -31,6 +34,13 @@ impl StepLoad {
     pub fn add_decode(&mut self, context: u64) {
         self.decodes += 1;
         self.context += context;
+        self.longest = self.longest.max(context);
+    }
+
+    /// Tokens that its sequences lack together to be as long as the longest of them.
+    #[inline]
+    pub fn uneven(&self) -> u64 {
+        self.decodes.saturating_mul(self.longest).saturating_sub(self.context)
     }
 
     /// The same in the numbers of the closed form.
@@ -41,6 +51,7 @@ impl StepLoad {
             prompts: self.prompts as f64,
             decodes: self.decodes as f64,
             context: self.context as f64,
+            uneven: self.uneven() as f64,
         }
     }
 }
@@ -64,7 +75,7 @@ pub struct DecodePiece {
 pub struct StepModel {
     /// By how many sequences there are to spread over stages and copies: one, two, and so on; the last for all that have enough.
     shares: Vec<Share>,
-    host: Host,
+    host: HostTimes,
 }
 
 /// The times where stages and copies have so many sequences to share.
@@ -82,18 +93,23 @@ struct Share {
 /// Attention layers with one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
-    /// Picoseconds of a token of context.
+    /// Picoseconds of a token of context, in a step of decodes alone and in one with prompts.
     slope: u64,
+    mixed: u64,
+    /// Picoseconds of a token that a sequence lacks to be as long as the longest.
+    uneven: u64,
     /// Femtoseconds of half a pair.
     half_pair: u64,
     window: u64,
 }
 
-/// Picoseconds that the host needs at least.
+/// Picoseconds that the host needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Host {
+struct HostTimes {
     piece: u64,
     eager: u64,
+    /// Of a launch: each step, and each sequence.
+    own: [u64; 2],
 }
 
 /// A function of a whole number: each value up to `EXACT`, then every `STRIDE`th with straight lines between.
@@ -160,7 +176,12 @@ impl StepModel {
         shares.push(Share::of(work, rates, tokens_most, enough as f64));
         let host =
             |tokens: f64, prefill: bool| picoseconds(host_seconds(work, rates, tokens, prefill));
-        let host = Host { piece: host(0.0, true), eager: host(f64::INFINITY, true) };
+        let own = [Term::LaunchSeconds, Term::LaunchSequenceSeconds];
+        let host = HostTimes {
+            piece: host(0.0, true),
+            eager: host(f64::INFINITY, true),
+            own: own.map(|term| picoseconds(rates.get(term))),
+        };
         let model = Self { shares, host };
         model.assert_floors(work, rates);
         model
@@ -189,9 +210,20 @@ impl StepModel {
         &self.shares[(sequences.saturating_sub(1) as usize).min(last)]
     }
 
-    /// The time of a step, in picoseconds.
+    /// The time of a step where others like it come before and after, in picoseconds: the slower of device and host decides.
     #[inline]
     pub fn step(&self, load: &StepLoad) -> u64 {
+        let tokens = load.prefill + load.decodes;
+        if tokens == 0 {
+            return 0;
+        }
+        let share = self.share(load.decodes + load.prompts);
+        self.device(load).max(self.host(share, tokens, load.prefill > 0))
+    }
+
+    /// What the device needs for a step, were the host infinitely fast.
+    #[inline]
+    pub fn device(&self, load: &StepLoad) -> u64 {
         let tokens = load.prefill + load.decodes;
         if tokens == 0 {
             return 0;
@@ -204,13 +236,33 @@ impl StepModel {
             .saturating_add(share.prefill.saturating_mul(load.prefill));
         for kind in &share.attention {
             let seen = load.context.min(kind.window.saturating_mul(load.decodes));
-            time = time.saturating_add(kind.slope.saturating_mul(seen));
+            let (slope, lacking) = if load.prefill > load.prompts {
+                (kind.mixed, 0)
+            } else {
+                (kind.slope, load.uneven())
+            };
+            time = time.saturating_add(slope.saturating_mul(seen));
+            time = time.saturating_add(kind.uneven.saturating_mul(lacking));
             let doubled =
                 load.pairs_doubled.min(kind.window.saturating_mul(2).saturating_mul(load.prefill));
             let pairs = (u128::from(kind.half_pair) * u128::from(doubled)).div_ceil(1000);
             time = time.saturating_add(u64::try_from(pairs).unwrap_or(u64::MAX));
         }
-        time.max(self.host(share, tokens, load.prefill > 0))
+        time
+    }
+
+    /// What the host of an asynchronous engine needs for a step.
+    #[inline]
+    pub fn launch(&self, load: &StepLoad) -> Launch<u64> {
+        let sequences = load.decodes + load.prompts;
+        let share = self.share(sequences);
+        let [own, each] = self.host.own;
+        let own = own.saturating_add(each.saturating_mul(sequences));
+        let kernels = self.host(share, load.prefill + load.decodes, load.prefill > 0);
+        // A captured decode step's is hidden, see `launch` of the closed form.
+        let empty = || share.tokens.at(load.decodes).saturating_add(share.sampled.at(load.decodes));
+        let own = if kernels == 0 { own.min(empty()) } else { own };
+        Launch { before: own / 2, whole: own.saturating_add(kernels) }
     }
 
     /// What the host needs at least for a step.
@@ -223,7 +275,7 @@ impl StepModel {
         }
     }
 
-    /// The affine piece of a decode step of so many sequences that holds at this context sum.
+    /// The affine piece of a decode step of so many sequences, all alike, that holds at this context sum.
     #[inline]
     pub fn decode_piece(&self, decodes: u64, context: u64) -> DecodePiece {
         let share = self.share(decodes);
@@ -294,10 +346,12 @@ impl Share {
         for a in &work.attention {
             let pair = a.layers * a.prefill_flops / rate / shares;
             prefill += rates.get(Term::AttentionRamp) * pair;
+            let token = a.layers * kv_seconds(a.kv_bytes, a.decode_flops, rates) / shares;
+            let uneven = if a.window.is_some() { 0.0 } else { rates.get(Term::UnevenShare) };
             attention.push(Kind {
-                slope: picoseconds(
-                    a.layers * kv_seconds(a.kv_bytes, a.decode_flops, rates) / shares,
-                ),
+                slope: picoseconds(token),
+                mixed: picoseconds(token * work.mixed_kv),
+                uneven: picoseconds(token * uneven),
                 half_pair: (pair / 2.0 * 1e15).ceil().clamp(0.0, 1e18) as u64,
                 window: a.window.map_or(u64::MAX, |w| w as u64),
             });

@@ -26,4 +26,4 @@ mod serve;
 
 pub use fast::{Steps, serve_fast};
 pub use plain::{Ask, Given, Limits, PlainEngine, Step, TooLong};
-pub use serve::{Arrivals, Served, Wanted, serve};
+pub use serve::{Arrivals, Pace, Served, Wanted, serve};

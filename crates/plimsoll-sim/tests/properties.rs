@@ -69,7 +69,7 @@ proptest! {
             };
             steps += 1;
             prop_assert!(steps < 100_000, "it does not end");
-            let StepLoad { prefill, pairs_doubled, prompts, decodes, context } = step.load;
+            let StepLoad { prefill, pairs_doubled, prompts, decodes, context, .. } = step.load;
             prop_assert!(prefill + decodes > 0 && prefill + decodes <= limits.max_num_batched_tokens);
             prop_assert!(prompts + decodes <= limits.max_num_seqs as u64);
             prop_assert!(engine.running() <= limits.max_num_seqs);
@@ -184,13 +184,14 @@ proptest! {
     fn served_in_order(
         limits in limits(), lengths in prop::collection::vec((1u64..40, 1u64..20), 1..30),
         gaps in prop::collection::vec(0u64..2_000_000_000, 30), clients in prop_oneof![Just(None), (1usize..10).prop_map(Some)],
+        asynchronous in any::<bool>(),
     ) {
         let limits = Limits { blocks: 60, ..limits };
         let model = model();
         let instants: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).take(lengths.len()).collect();
         let arrivals = clients.map_or_else(|| Arrivals::Open(instants.clone()), Arrivals::Closed);
         let lengths: Vec<(u64, u64)> = lengths.into_iter().map(|(p, o)| (p.min(30 * limits.block_tokens), o.min(30 * limits.block_tokens))).collect();
-        let served = serve(limits, false, &model, &arrivals, &wanted(&lengths), &mut |_, _| {}).expect("all fit");
+        let served = serve(limits, asynchronous, &model, &arrivals, &wanted(&lengths), &mut |_, _, _| {}).expect("all fit");
         prop_assert_eq!(served.len(), lengths.len());
         let mut least = StepLoad::default();
         least.add_decode(1);

@@ -1,12 +1,13 @@
 //! Measured runs of an engine, simulated from their setup and their requests alone.
 
 use plimsoll_perf::{Rates, StepModel, Term};
-use plimsoll_sim::{Arrivals, Limits, Wanted, serve, serve_fast};
+use plimsoll_sim::{Arrivals, Limits, Wanted, serve};
 use plimsoll_stats::quantile;
 use serde::Serialize;
 
 use crate::measured::EngineRun;
 use crate::pool::PoolSteps;
+use crate::smear::{Gaps, Spread};
 
 /// One run, as it was and as it comes out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,16 +59,19 @@ struct Seen {
     ttft: Vec<f64>,
     e2e: Vec<f64>,
     gaps_mean: f64,
-    /// Every gap, where the log holds them.
-    gaps: Vec<f64>,
+    /// Gaps at the 50th, 95th and 99th percentile; none where the log does not hold them.
+    gaps: Option<[f64; 3]>,
 }
 
-/// Simulates a run.
+/// The percentiles of gaps that are compared.
+const GAPS_AT: [f64; 3] = [0.5, 0.95, 0.99];
+
+/// Simulates a run; percentiles of gaps are spread out as a calibration saw them.
 pub fn simulate_run(
     run: &EngineRun,
     pool: &PoolSteps,
     rates: &Rates,
-    asynchronous: bool,
+    spread: &Spread,
 ) -> RunOutcome {
     let nothing = |why: String| RunOutcome {
         file: run.origin.file.clone(),
@@ -82,7 +86,7 @@ pub fn simulate_run(
         );
     }
     let seen = measured(run);
-    match simulated(run, pool, rates, asynchronous) {
+    match simulated(run, pool, rates, spread) {
         Ok(said) => RunOutcome {
             file: run.origin.file.clone(),
             run: run.run.clone(),
@@ -113,12 +117,13 @@ fn measured(run: &EngineRun) -> Seen {
         .requests
         .iter()
         .fold((0.0, 0), |(s, n), r| (s + r.e2e - r.ttft, n + r.output.saturating_sub(1)));
+    let all: Vec<f64> = run.requests.iter().flat_map(|r| r.itl.iter().copied()).collect();
     Seen {
         throughput: tokens as f64 / (last - first).max(f64::MIN_POSITIVE),
         ttft: run.requests.iter().map(|r| r.ttft).collect(),
         e2e: run.requests.iter().map(|r| r.e2e).collect(),
         gaps_mean: decode / gaps.max(1) as f64,
-        gaps: run.requests.iter().flat_map(|r| r.itl.iter().copied()).collect(),
+        gaps: (!all.is_empty()).then(|| GAPS_AT.map(|p| quantile(&all, p).unwrap_or(0.0))),
     }
 }
 
@@ -126,7 +131,7 @@ fn simulated(
     run: &EngineRun,
     pool: &PoolSteps,
     rates: &Rates,
-    asynchronous: bool,
+    spread: &Spread,
 ) -> Result<Seen, String> {
     let setup = &run.setup;
     let block_tokens = setup.block_size.max(1);
@@ -152,32 +157,20 @@ fn simulated(
     let mut work = pool.work.clone();
     work.graph_tokens = work.graph_tokens.map(|_| (2.0 * setup.max_num_seqs as f64).min(512.0));
     let model = StepModel::new(&work, rates, setup.max_num_batched_tokens);
-    let mut gaps = Vec::new();
-    let fast = serve_fast(limits, asynchronous, &model, &arrivals, &wanted, &mut |gap, n| {
-        gaps.extend(std::iter::repeat_n(gap as f64 / 1e12, n as usize));
-    });
-    let served = match fast.map_err(|e| e.to_string())? {
-        Some((served, _)) => served,
-        // Somebody is thrown out: only the plain engine knows how.
-        None => {
-            gaps.clear();
-            serve(limits, asynchronous, &model, &arrivals, &wanted, &mut |_, gap| {
-                gaps.push(gap as f64 / 1e12);
-            })
-            .map_err(|e| e.to_string())?
-        }
-    };
+    let mut gaps = Gaps::default();
+    let count = &mut |_, gap, pace| gaps.add(gap, pace, 1);
+    let served = serve(limits, pool.asynchronous(), &model, &arrivals, &wanted, count)
+        .map_err(|e| e.to_string())?;
     let seconds = |ps: u64| ps as f64 / 1e12;
     let first = served.iter().map(|s| s.arrived).min().unwrap_or(0);
     let last = served.iter().map(|s| s.done).max().unwrap_or(0);
     let tokens: u64 = wanted.iter().map(|w| w.output).sum();
-    let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
     Ok(Seen {
         throughput: tokens as f64 / seconds(last - first).max(f64::MIN_POSITIVE),
         ttft: served.iter().map(|s| way + seconds(s.first - s.arrived)).collect(),
         e2e: served.iter().map(|s| way + seconds(s.done - s.arrived)).collect(),
-        gaps_mean: mean,
-        gaps,
+        gaps_mean: gaps.mean().unwrap_or(0.0),
+        gaps: gaps.quantiles(spread, GAPS_AT),
     })
 }
 
@@ -194,10 +187,11 @@ fn compared(seen: &Seen, said: &Seen) -> Vec<MetricOutcome> {
     add("throughput", "tokens/s", Some(seen.throughput), Some(said.throughput), true);
     add("itl_mean", "ms", Some(seen.gaps_mean * 1e3), Some(said.gaps_mean * 1e3), true);
     let at = |values: &[f64], p: f64| quantile(values, p).map(|s| s * 1e3);
-    for (name, p, scored) in
-        [("itl_p50", 0.5, true), ("itl_p95", 0.95, true), ("itl_p99", 0.99, false)]
+    for (i, (name, scored)) in
+        [("itl_p50", true), ("itl_p95", true), ("itl_p99", false)].into_iter().enumerate()
     {
-        add(name, "ms", at(&seen.gaps, p), at(&said.gaps, p), scored);
+        let of = |gaps: &Option<[f64; 3]>| gaps.map(|gaps| gaps[i] * 1e3);
+        add(name, "ms", of(&seen.gaps), of(&said.gaps), scored);
     }
     for (name, p, scored) in
         [("ttft_p50", 0.5, true), ("ttft_p95", 0.95, true), ("ttft_p99", 0.99, false)]

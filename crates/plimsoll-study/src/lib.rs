@@ -34,6 +34,7 @@ mod pool;
 mod pool_performance;
 mod replay;
 mod review;
+mod smear;
 mod steady;
 mod validate;
 mod validate_performance;
@@ -63,6 +64,7 @@ pub use pool_performance::{
 };
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
+pub use smear::{Gaps, Spread};
 pub use steady::{Steady, SteadyInput, steady};
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,

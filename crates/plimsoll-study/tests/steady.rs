@@ -45,6 +45,8 @@ fn pool(config: &str) -> (Work, Rates) {
         Term::PieceSeconds => 3.9e-4,
         // The engine has neither a way in nor waves that a model must be told of.
         Term::PathSeconds | Term::PathTokenSeconds | Term::WaveShare => 0.0,
+        // The engine of these tests schedules between steps, and lengths are means.
+        Term::LaunchSeconds | Term::LaunchSequenceSeconds | Term::UnevenShare => 0.0,
     });
     (work, Rates { sheet, terms, plain: [0.70, 0.73] })
 }
@@ -134,7 +136,7 @@ fn run(config: &str, clients: usize, prompt: u64, output: u64, spread: f64) -> M
         &model,
         &Arrivals::Closed(clients),
         &wanted(&lengths),
-        &mut |_, _| {},
+        &mut |_, _, _| {},
     )
     .expect("all fit");
     measure(&served, &lengths, 2 * running.max(clients).min(lengths.len() / 3))
@@ -265,7 +267,7 @@ fn an_engine_of_whole_prompts_is_m_d_1() {
     let asks = vec![(BUDGET, 1); 20_000];
     for busy in [0.3, 0.6, 0.8] {
         let arrivals = Arrivals::Open(poisson(busy / service, asks.len()));
-        let served = serve(limits(), false, &model, &arrivals, &wanted(&asks), &mut |_, _| {})
+        let served = serve(limits(), false, &model, &arrivals, &wanted(&asks), &mut |_, _, _| {})
             .expect("all fit");
         let waits = served.iter().map(|s| (s.first - s.arrived) as f64 * 1e-12 - service);
         let wait = waits.sum::<f64>() / asks.len() as f64;
@@ -286,8 +288,9 @@ fn open_loops() {
     let lengths = lengths(3000, 1000, 200, 0.4);
     for (rate, gap) in [(0.05, 0.02), (1.0, 0.02), (5.0, 0.02), (12.0, 0.04), (22.0, 0.09)] {
         let arrivals = Arrivals::Open(poisson(rate, lengths.len()));
-        let served = serve(limits(), false, &model, &arrivals, &wanted(&lengths), &mut |_, _| {})
-            .expect("all fit");
+        let served =
+            serve(limits(), false, &model, &arrivals, &wanted(&lengths), &mut |_, _, _| {})
+                .expect("all fit");
         let seen = measure(&served, &lengths, 300);
         let said = predicted(LLAMA_8B, Load::Rate(rate), 1000, 200);
         assert!((said.tpot / seen.tpot - 1.0).abs() < gap, "{rate}: {seen:?}\n{said:?}");

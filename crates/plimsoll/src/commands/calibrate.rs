@@ -14,7 +14,7 @@ use plimsoll_report::{
 use plimsoll_scenario::Diagnostic;
 use plimsoll_study::{
     BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, Fit, FitInput, Flag,
-    PoolSteps, RunSetup, calibrate, engine_summary, fit, pool_steps, simulate_run,
+    PoolSteps, RunSetup, Spread, calibrate, engine_summary, fit, pool_steps, simulate_run,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
@@ -74,6 +74,7 @@ pub(super) fn validate(
         let described = describe(&PoolArgs::bare(), runs, &catalog)?;
         let input = pool_input(&described, &catalog, None, None, None)?;
         let (steps, mut rates, _) = steps_of(&input, &catalog)?;
+        let mut spread = Spread::default();
         match times {
             StepTimes::BuiltIn => {}
             StepTimes::File(path) => {
@@ -90,6 +91,7 @@ pub(super) fn validate(
                     return Err(Failure::one(Diagnostic::about("bad-calibration", name, message)));
                 }
                 own.apply(&mut rates);
+                spread = own.spread;
             }
             StepTimes::ClosedLoops => {
                 let (closed, open): (Vec<_>, Vec<_>) =
@@ -98,11 +100,11 @@ pub(super) fn validate(
                     Given { points: &[], runs: &closed, held_out: &open, flags: Vec::new() };
                 let calibration = fitted(&input, given, &unfitted(&catalog))?;
                 rates = calibration.rates;
+                spread = calibration.spread.clone();
                 calibrations.push((described, calibration));
             }
         }
-        let asynchronous = input.engine.async_scheduling != Some(false);
-        outcomes.extend(runs.iter().map(|run| simulate_run(run, &steps, &rates, asynchronous)));
+        outcomes.extend(runs.iter().map(|run| simulate_run(run, &steps, &rates, &spread)));
     }
     let mut documents = Vec::new();
     for (described, calibration) in &calibrations {
