@@ -1,7 +1,7 @@
 //! Files that `plimsoll calibrate` writes, read back.
 
 use plimsoll_perf::{Rates, Term};
-use plimsoll_study::{Band, Provenance, Region};
+use plimsoll_study::{Band, Provenance, Region, Spread};
 use serde_json::Value;
 
 use crate::EvidenceError;
@@ -32,6 +32,8 @@ pub struct CalibrationFile {
     pub coefficients: Vec<(Term, f64)>,
     /// Where it may be used.
     pub region: Region,
+    /// How far gaps were spread around their prediction; empty where the file does not say.
+    pub spread: Spread,
     /// How far gaps between tokens were off on what a fit had not seen; none where nothing was left out.
     pub itl_band: Option<Band>,
     /// The same of first tokens and steps with prompts.
@@ -106,6 +108,17 @@ pub fn calibration(text: &str) -> Result<CalibrationFile, EvidenceError> {
             ends.map(Some).ok_or_else(|| wrong(&format!("/region/{name}")))
         }
     };
+    let differences = |name: &str| {
+        let path = format!("/spread/{name}");
+        let Some(list) = document.pointer(&path).filter(|v| !v.is_null()) else {
+            return Ok(Vec::new());
+        };
+        // Seconds; no gap of ours is off by an hour.
+        let number = |v: &Value| v.as_f64().filter(|x| x.abs() <= 3600.0);
+        let list = list.as_array().filter(|list| list.len() <= 10_000);
+        let list = list.and_then(|list| list.iter().map(number).collect::<Option<Vec<f64>>>());
+        list.ok_or_else(|| wrong(&path))
+    };
     // Only what a fit had not seen tells its error.
     let groups: Vec<&Value> =
         document.pointer("/left_out").and_then(Value::as_array).into_iter().flatten().collect();
@@ -146,6 +159,11 @@ pub fn calibration(text: &str) -> Result<CalibrationFile, EvidenceError> {
             context_tokens: range("context_tokens")?,
             prefill_tokens: range("prefill_tokens")?,
             prompt_tokens: range("prompt_tokens")?,
+        },
+        spread: Spread {
+            decodes_s: differences("decodes_s")?,
+            prompts_s: differences("prompts_s")?,
+            launch_s: differences("launch_s")?,
         },
         itl_band: band(&gaps),
         ttft_band: band(&firsts),

@@ -38,7 +38,7 @@ fn piece(bencher: Bencher<'_, '_>) {
     let (model, loads) = (support::model(), support::loads(COUNT, false));
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         support::hash(loads.iter().map(|load| {
-            let piece = model.decode_piece(black_box(load.decodes), black_box(load.context));
+            let piece = model.decode_piece(black_box(load.decodes), black_box(load.context), 0);
             piece.at(load.context) ^ piece.until
         }))
     });

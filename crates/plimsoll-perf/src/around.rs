@@ -1,4 +1,4 @@
-//! What happens around the steps: the way in, and the hand-over between pools.
+//! What happens around the steps: the way in, the host that launches them, and the hand-over between pools.
 
 use crate::rates::{Rates, Term};
 use crate::work::Work;
@@ -33,6 +33,72 @@ impl RequestPath {
     /// Share of it that so many generated tokens per second take; above one it is the bottleneck.
     pub fn utilisation(&self, tokens_per_second: f64) -> f64 {
         tokens_per_second / self.tokens_per_second()
+    }
+}
+
+/// What the host does for one step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Launch<T> {
+    /// From the beginning until the device may start.
+    pub before: T,
+    /// Until all of the step is launched and the host is free again.
+    pub whole: T,
+}
+
+/// An instant or a span: seconds, or whole picoseconds that stop at the end of their type.
+pub trait Time: Copy + PartialOrd {
+    /// Later by so much.
+    #[must_use]
+    fn plus(self, span: Self) -> Self;
+}
+
+impl Time for f64 {
+    fn plus(self, span: Self) -> Self {
+        self + span
+    }
+}
+
+impl Time for u64 {
+    fn plus(self, span: Self) -> Self {
+        self.saturating_add(span)
+    }
+}
+
+fn later<T: Time>(a: T, b: T) -> T {
+    if a > b { a } else { b }
+}
+
+/// The host of an asynchronous engine, and the device behind it.
+///
+/// One thread does everything: it launches a step, waits for the one before it, hands out that one's tokens, and goes on. Two steps at most are
+/// under way, so the host's time is hidden while the device is busy with the other. Where a launch takes longer than that (a step with prompts,
+/// launched kernel by kernel), the tokens of the step before it are handed out late, and those of the step itself soon after them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host<T> {
+    /// When the host is free for the next thing.
+    pub free: T,
+    /// When the device will be done with all that was launched.
+    pub done: T,
+}
+
+impl<T: Time> Host<T> {
+    /// Launches a step as soon as the host is free, and says when the device will be done with it: never before the last kernel is launched.
+    pub fn launch(&mut self, device: T, launch: Launch<T>) -> T {
+        let ready = later(self.done, self.free.plus(launch.before)).plus(device);
+        self.free = self.free.plus(launch.whole);
+        self.done = later(ready, self.free);
+        self.done
+    }
+
+    /// Waits for a step that ends at `end` and hands out its tokens; says when.
+    pub fn hand_out(&mut self, end: T) -> T {
+        self.free = later(self.free, end);
+        self.free
+    }
+
+    /// Whether a step that ends at `end` will have waited for the host when its tokens are handed out.
+    pub fn holds_up(&self, end: T) -> bool {
+        self.free > end
     }
 }
 

@@ -1,5 +1,6 @@
 //! The same time in whole picoseconds, tabulated once per pool: what a simulator asks a billion times.
 
+use crate::around::Launch;
 use crate::rates::{Rates, Term};
 use crate::step::{Batch, floor, host_seconds, kv_seconds, step};
 use crate::work::Work;
@@ -17,6 +18,8 @@ pub struct StepLoad {
     pub decodes: u64,
     /// Their contexts together.
     pub context: u64,
+    /// The longest of them; none or less than the mean is taken as all alike.
+    pub longest: u64,
     /// Tokens that were guessed for them and are verified with theirs.
     pub drafts: u64,
 }
@@ -33,6 +36,13 @@ impl StepLoad {
     pub fn add_decode(&mut self, context: u64) {
         self.decodes += 1;
         self.context += context;
+        self.longest = self.longest.max(context);
+    }
+
+    /// Tokens that its sequences lack together to be as long as the longest of them.
+    #[inline]
+    pub fn uneven(&self) -> u64 {
+        self.decodes.saturating_mul(self.longest).saturating_sub(self.context)
     }
 
     /// The same in the numbers of the closed form.
@@ -44,6 +54,7 @@ impl StepLoad {
             // A guess is computed and sampled as a token of its own; its context is read with its sequence's.
             decodes: (self.decodes + self.drafts) as f64,
             context: self.context as f64,
+            uneven: self.uneven() as f64,
         }
     }
 }
@@ -67,7 +78,7 @@ pub struct DecodePiece {
 pub struct StepModel {
     /// By how many sequences there are to spread over stages and copies: one, two, and so on; the last for all that have enough.
     shares: Vec<Share>,
-    host: Host,
+    host: HostTimes,
 }
 
 /// The times where stages and copies have so many sequences to share.
@@ -85,18 +96,23 @@ struct Share {
 /// Attention layers with one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
-    /// Picoseconds of a token of context.
+    /// Picoseconds of a token of context, in a step of decodes alone and in one with prompts.
     slope: u64,
+    mixed: u64,
+    /// Picoseconds of a token that a sequence lacks to be as long as the longest.
+    uneven: u64,
     /// Femtoseconds of half a pair.
     half_pair: u64,
     window: u64,
 }
 
-/// Picoseconds that the host needs at least.
+/// Picoseconds that the host needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Host {
+struct HostTimes {
     piece: u64,
     eager: u64,
+    /// Of a launch: each step, and each sequence.
+    own: [u64; 2],
 }
 
 /// A function of a whole number: each value up to `EXACT`, then every `STRIDE`th with straight lines between.
@@ -163,7 +179,12 @@ impl StepModel {
         shares.push(Share::of(work, rates, tokens_most, enough as f64));
         let host =
             |tokens: f64, prefill: bool| picoseconds(host_seconds(work, rates, tokens, prefill));
-        let host = Host { piece: host(0.0, true), eager: host(f64::INFINITY, true) };
+        let own = [Term::LaunchSeconds, Term::LaunchSequenceSeconds];
+        let host = HostTimes {
+            piece: host(0.0, true),
+            eager: host(f64::INFINITY, true),
+            own: own.map(|term| picoseconds(rates.get(term))),
+        };
         let model = Self { shares, host };
         model.assert_floors(work, rates);
         model
@@ -171,7 +192,7 @@ impl StepModel {
 
     /// No step is ever faster than physics: checked on the coefficients, where it can be checked once for all.
     fn assert_floors(&self, work: &Work, rates: &Rates) {
-        let alone = self.decode_piece(1, 1);
+        let alone = self.decode_piece(1, 1, 0);
         let least = floor(work, rates, &Batch::decode(1.0, 0.0));
         assert!(
             alone.base as f64 >= least * 1e12 * 0.999_999,
@@ -192,9 +213,21 @@ impl StepModel {
         &self.shares[(sequences.saturating_sub(1) as usize).min(last)]
     }
 
-    /// The time of a step, in picoseconds.
+    /// The time of a step where others like it come before and after, in picoseconds: the slower of device and host decides.
     #[inline]
     pub fn step(&self, load: &StepLoad) -> u64 {
+        let generated = load.decodes + load.drafts;
+        let tokens = load.prefill + generated;
+        if tokens == 0 {
+            return 0;
+        }
+        let share = self.share(load.decodes + load.prompts);
+        self.device(load).max(self.host(share, tokens, load.prefill > 0))
+    }
+
+    /// What the device needs for a step, were the host infinitely fast.
+    #[inline]
+    pub fn device(&self, load: &StepLoad) -> u64 {
         let generated = load.decodes + load.drafts;
         let tokens = load.prefill + generated;
         if tokens == 0 {
@@ -208,13 +241,33 @@ impl StepModel {
             .saturating_add(share.prefill.saturating_mul(load.prefill));
         for kind in &share.attention {
             let seen = load.context.min(kind.window.saturating_mul(generated));
-            time = time.saturating_add(kind.slope.saturating_mul(seen));
+            let (slope, lacking) = if load.prefill > load.prompts {
+                (kind.mixed, 0)
+            } else {
+                (kind.slope, load.uneven())
+            };
+            time = time.saturating_add(slope.saturating_mul(seen));
+            time = time.saturating_add(kind.uneven.saturating_mul(lacking));
             let doubled =
                 load.pairs_doubled.min(kind.window.saturating_mul(2).saturating_mul(load.prefill));
             let pairs = (u128::from(kind.half_pair) * u128::from(doubled)).div_ceil(1000);
             time = time.saturating_add(u64::try_from(pairs).unwrap_or(u64::MAX));
         }
-        time.max(self.host(share, tokens, load.prefill > 0))
+        time
+    }
+
+    /// What the host of an asynchronous engine needs for a step.
+    #[inline]
+    pub fn launch(&self, load: &StepLoad) -> Launch<u64> {
+        let sequences = load.decodes + load.prompts;
+        let share = self.share(sequences);
+        let [own, each] = self.host.own;
+        let own = own.saturating_add(each.saturating_mul(sequences));
+        let kernels = self.host(share, load.prefill + load.decodes + load.drafts, load.prefill > 0);
+        // A captured decode step's is hidden, see `launch` of the closed form.
+        let empty = || share.tokens.at(load.decodes).saturating_add(share.sampled.at(load.decodes));
+        let own = if kernels == 0 { own.min(empty()) } else { own };
+        Launch { before: own / 2, whole: own.saturating_add(kernels) }
     }
 
     /// What the host needs at least for a step.
@@ -227,13 +280,15 @@ impl StepModel {
         }
     }
 
-    /// The affine piece of a decode step of so many sequences that holds at this context sum.
+    /// The affine piece of the device's time of a decode step of so many sequences that holds at this context sum. They lack `uneven` tokens to be all as
+    /// long as the longest, and go on doing so while each grows by a token a step.
     #[inline]
-    pub fn decode_piece(&self, decodes: u64, context: u64) -> DecodePiece {
+    pub fn device_piece(&self, decodes: u64, context: u64, uneven: u64) -> DecodePiece {
         let share = self.share(decodes);
         let mut base = share.tokens.at(decodes).saturating_add(share.sampled.at(decodes));
         let (mut slope, mut until) = (0u64, u64::MAX);
         for kind in &share.attention {
+            base = base.saturating_add(kind.uneven.saturating_mul(uneven));
             let full = kind.window.saturating_mul(decodes);
             if context <= full {
                 slope = slope.saturating_add(kind.slope);
@@ -242,7 +297,14 @@ impl StepModel {
                 base = base.saturating_add(kind.slope.saturating_mul(full));
             }
         }
-        let host = self.host(share, decodes, false);
+        DecodePiece { base, slope, until }
+    }
+
+    /// The same of a step where others like it come before and after: the slower of device and host decides.
+    #[inline]
+    pub fn decode_piece(&self, decodes: u64, context: u64, uneven: u64) -> DecodePiece {
+        let DecodePiece { base, slope, until } = self.device_piece(decodes, context, uneven);
+        let host = self.host(self.share(decodes), decodes, false);
         if host <= base {
             return DecodePiece { base, slope, until };
         }
@@ -298,10 +360,12 @@ impl Share {
         for a in &work.attention {
             let pair = a.layers * a.prefill_flops / rate / shares;
             prefill += rates.get(Term::AttentionRamp) * pair;
+            let token = a.layers * kv_seconds(a.kv_bytes, a.decode_flops, rates) / shares;
+            let uneven = if a.window.is_some() { 0.0 } else { rates.get(Term::UnevenShare) };
             attention.push(Kind {
-                slope: picoseconds(
-                    a.layers * kv_seconds(a.kv_bytes, a.decode_flops, rates) / shares,
-                ),
+                slope: picoseconds(token),
+                mixed: picoseconds(token * work.mixed_kv),
+                uneven: picoseconds(token * uneven),
                 half_pair: (pair / 2.0 * 1e15).ceil().clamp(0.0, 1e18) as u64,
                 window: a.window.map_or(u64::MAX, |w| w as u64),
             });

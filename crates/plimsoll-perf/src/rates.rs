@@ -48,11 +48,17 @@ pub enum Term {
     PathTokenSeconds,
     /// Clients of a closed loop that start together stay together: the share of the others' prompts that half of them wait for.
     WaveShare,
+    /// Each step, on the host of an asynchronous engine: deciding what it carries, its inputs, its bookkeeping. Hidden while the device is busy.
+    LaunchSeconds,
+    /// Each sequence of a step, on the same host.
+    LaunchSequenceSeconds,
+    /// Sequences of a decode step that are shorter than the longest: the share of a cached token that each token they lack still takes.
+    UnevenShare,
 }
 
 impl Term {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::GemmFlops,
         Self::GemmBytes,
         Self::ExpertFlops,
@@ -73,6 +79,9 @@ impl Term {
         Self::PathSeconds,
         Self::PathTokenSeconds,
         Self::WaveShare,
+        Self::LaunchSeconds,
+        Self::LaunchSequenceSeconds,
+        Self::UnevenShare,
     ];
 
     /// As files and tables call it.
@@ -98,6 +107,9 @@ impl Term {
             Self::PathSeconds => "path_seconds",
             Self::PathTokenSeconds => "path_token_seconds",
             Self::WaveShare => "wave_share",
+            Self::LaunchSeconds => "launch_seconds",
+            Self::LaunchSequenceSeconds => "launch_sequence_seconds",
+            Self::UnevenShare => "uneven_share",
         }
     }
 
@@ -105,7 +117,7 @@ impl Term {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::AttentionRamp => "tokens",
-            Self::WaveShare => "share",
+            Self::WaveShare | Self::UnevenShare => "share",
             _ if self.is_efficiency() => "of peak",
             _ => "s",
         }

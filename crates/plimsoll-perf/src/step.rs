@@ -1,5 +1,6 @@
 //! The time of one step, in closed form. `docs/model.md` derives it.
 
+use crate::around::Launch;
 use crate::rates::{Rates, Term};
 use crate::work::{Gemm, Work};
 
@@ -16,6 +17,8 @@ pub struct Batch {
     pub decodes: f64,
     /// Their contexts together.
     pub context: f64,
+    /// Tokens that they lack together to be as long as the longest of them.
+    pub uneven: f64,
 }
 
 impl Batch {
@@ -39,6 +42,8 @@ impl Batch {
             prompts: self.prompts + other.prompts,
             decodes: self.decodes + other.decodes,
             context: self.context + other.context,
+            // Which is the longer is not known: each as it was.
+            uneven: self.uneven + other.uneven,
         }
     }
 }
@@ -85,8 +90,21 @@ pub(crate) fn joined(compute: f64, read: f64) -> f64 {
     more * libm::cbrt(1.0 + ratio * ratio * ratio)
 }
 
-/// The time of a step. It never is below [`floor`].
+/// The time of a step where others like it come before and after: the slower of device and host decides. It never is below [`floor`].
 pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
+    let mut parts = device(work, rates, batch);
+    let (stages, _) = work.spread(batch.decodes + batch.prompts);
+    let tokens = (batch.prefill + batch.decodes) / stages;
+    if tokens > 0.0 {
+        // The host launches while the device works.
+        let host = host_seconds(work, rates, tokens, batch.prefill > 0.0);
+        parts.overhead += (host - parts.total()).max(0.0);
+    }
+    parts
+}
+
+/// What the device needs for a step, were the host infinitely fast.
+pub fn device(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
     let sheet = &rates.sheet;
     // Each pipeline stage works on its own part of the sequences, each attention copy too.
     let (stages, copies) = work.spread(batch.decodes + batch.prompts);
@@ -96,6 +114,7 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         prompts: batch.prompts / stages,
         decodes: batch.decodes / stages,
         context: batch.context / stages,
+        uneven: batch.uneven / stages,
     };
     let tokens_all = batch.prefill + batch.decodes;
     if tokens_all <= 0.0 {
@@ -134,7 +153,14 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
     for a in &work.attention {
         let seen = batch.context / copies;
         let seen = a.window.map_or(seen, |w| seen.min(w * batch.decodes / copies));
-        kv += a.layers * seen * kv_seconds(a.kv_bytes, a.decode_flops, rates);
+        // A prompt of which one token is left is a decode to the kernel.
+        let mixed = batch.prefill > batch.prompts;
+        let seen = if mixed { work.mixed_kv * seen } else { seen };
+        // Windows make sequences even, and prompts fill what uneven ones leave idle.
+        let even = a.window.is_some() || mixed;
+        let lacking = if even { 0.0 } else { batch.uneven / copies };
+        let counted = seen + rates.get(Term::UnevenShare) * lacking;
+        kv += a.layers * counted * kv_seconds(a.kv_bytes, a.decode_flops, rates);
         let pairs = batch.pairs / copies;
         let prefill = batch.prefill / copies;
         let pairs = a.window.map_or(pairs, |w| pairs.min(w * prefill));
@@ -161,11 +187,23 @@ pub fn step(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         + work.recurrent_layers * rates.get(Term::RecurrentLayerSeconds)
         + sequences * rates.get(Term::SequenceSeconds)
         + batch.prefill / copies * work.layers * rates.get(Term::TokenSeconds);
-    let mut parts = Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead };
-    // The host launches while the device works: the slower of the two decides.
-    let host = host_seconds(work, rates, tokens_all, batch.prefill > 0.0);
-    parts.overhead += (host - parts.total()).max(0.0);
-    parts
+    Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead }
+}
+
+/// What the host of an asynchronous engine needs for a step.
+///
+/// Its own work is half done when the first kernel starts (by our own H200 logs 1.0 of 2.2 ms; the rest is sampling and bookkeeping). That of a
+/// captured decode step never takes longer than the device without any context: the gaps of large batches, to which the device's constants
+/// were fitted, hold whatever would show.
+pub fn launch(work: &Work, rates: &Rates, batch: &Batch) -> Launch<f64> {
+    let sequences = batch.decodes + batch.prompts;
+    let own = rates.get(Term::LaunchSeconds) + sequences * rates.get(Term::LaunchSequenceSeconds);
+    let (stages, _) = work.spread(sequences);
+    let tokens = (batch.prefill + batch.decodes) / stages;
+    let kernels = host_seconds(work, rates, tokens, batch.prefill > 0.0);
+    let empty = || device(work, rates, &Batch::decode(batch.decodes, 0.0)).total();
+    let own = if kernels > 0.0 { own } else { own.min(empty()) };
+    Launch { before: own / 2.0, whole: own + kernels }
 }
 
 /// What the host needs to launch a step. A step of decodes alone is one graph, launched at once, where one was captured for its size.

@@ -37,6 +37,9 @@ pub struct Work {
     pub reductions: f64,
     /// The largest step that graphs were captured for; none where nothing is captured.
     pub graph_tokens: Option<f64>,
+    /// What reading a cached token for a decode takes in a step with prompts, where one in a step of decodes alone takes one: more where one kernel
+    /// serves both.
+    pub mixed_kv: f64,
     /// Numbers of a LoRA adapter that one sequence reads and multiplies, over all layers.
     pub adapter: Gemm,
 }
@@ -137,6 +140,7 @@ impl Work {
             state_bytes: 0.0,
             reductions: 0.0,
             graph_tokens: layout.graph_tokens.map(|n| n as f64),
+            mixed_kv: 1.0,
             adapter: Gemm::default(),
         };
         for shard in shards(model, &placement, format)? {

@@ -6,8 +6,8 @@
 use plimsoll_fleet::{Architecture, from_hf};
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{
-    Batch, Datasheet, Layout, Rates, RequestPath, StepLoad, StepModel, Term, Work, floor,
-    kv_transfer_seconds, step,
+    Batch, Datasheet, Host, Launch, Layout, Rates, RequestPath, StepLoad, StepModel, Term, Work,
+    device, floor, kv_transfer_seconds, launch, step,
 };
 
 fn model(config: &str) -> Architecture {
@@ -122,7 +122,7 @@ fn a_tied_embedding_is_the_head() {
 fn in_picoseconds() {
     let llama = work(LLAMA_8B, Placement::single());
     let model = StepModel::new(&llama, &ideal(), 8192);
-    let piece = model.decode_piece(1, 1);
+    let piece = model.decode_piece(1, 1, 0);
     assert_eq!((piece.slope, piece.until), (27_307, u64::MAX));
     assert!((3_127_051_947..3_127_052_080).contains(&piece.base), "{}", piece.base);
     let load = StepLoad { decodes: 1, context: 1000, ..StepLoad::default() };
@@ -178,7 +178,7 @@ fn a_window_caps_what_is_read() {
     check(kv(2.0, 2000.0), 2.0 * 5.775_36e-6);
     // In picoseconds the slope halves past the edge: 12 x 2,048 / 4.8 = 5,120 ps.
     let model = StepModel::new(&oss, &ideal(), 8192);
-    let (before, after) = (model.decode_piece(2, 256), model.decode_piece(2, 257));
+    let (before, after) = (model.decode_piece(2, 256, 0), model.decode_piece(2, 257, 0));
     assert_eq!((before.slope, before.until), (10_240, 256));
     assert_eq!((after.slope, after.until), (5_120, u64::MAX));
     // Prefill sees no further than the window either: 1,000 x 128 pairs where all would be 500,000.
@@ -261,6 +261,86 @@ fn the_host_is_a_bound() {
     check(total(&eager, Batch::decode(1.0, 0.0)), 15_731e-6);
     // 2,048 tokens keep the device busy for 30.247 ms: the host is not seen.
     check(total(&llama, Batch::chunk(2048.0, 0.0)), 30.246_801e-3 + 51e-6);
+}
+
+/// Captured decodes of 5 ms on the device and 2 ms on the host (1 ms before the device starts), then a step with prompts of 14 ms that takes the host 20 ms.
+///
+/// The third step ends at 16 ms; the host is free at 11 ms, launches the prompts until 31 ms and hands the third step's tokens out 15 ms late. The prompts
+/// are done when launched, at 31 ms; the decodes after them are launched by 33 ms, when the prompts' tokens are seen, 2 ms after the last ones. They start
+/// at 32 ms and are seen at 37 ms.
+#[test]
+fn a_long_launch_holds_up_tokens() {
+    let graph = Launch { before: 1u64, whole: 2 };
+    let mut host = Host { free: 0, done: 0 };
+    let first = host.launch(5, graph);
+    let second = host.launch(5, graph);
+    assert_eq!((first, second, host.hand_out(first)), (6, 11, 6));
+    let third = host.launch(5, graph);
+    assert_eq!((third, host.hand_out(second)), (16, 11));
+    let prompts = host.launch(14, Launch { before: 1, whole: 20 });
+    assert!(host.holds_up(third));
+    assert_eq!((prompts, host.hand_out(third)), (31, 31));
+    let fifth = host.launch(5, graph);
+    assert_eq!((fifth, host.hand_out(prompts)), (37, 33));
+    let sixth = host.launch(5, graph);
+    assert!(!host.holds_up(fifth));
+    assert_eq!((sixth, host.hand_out(fifth)), (42, 37));
+    // Prompts that keep the device busy for longer than the host: nobody waits for it.
+    let mut host = Host { free: 0, done: 0 };
+    let long = Launch { before: 1, whole: 20 };
+    let (first, second) = (host.launch(50, long), host.launch(50, long));
+    assert_eq!((first, host.hand_out(first), second), (51, 51, 101));
+}
+
+/// With 1 ms a step and 10 us a sequence, the host takes 1.04 ms for four decodes, 0.52 ms of it before the device starts, and 32 x 400 us more for prompts launched in
+/// pieces; at 100 us a sequence 1,000 decodes would take it 101 ms, and are hidden by the device. The tables say the same.
+#[test]
+fn the_host_by_load() {
+    let mut rates = ideal();
+    rates.terms[Term::PieceSeconds as usize] = 400e-6;
+    rates.terms[Term::LaunchSeconds as usize] = 1e-3;
+    rates.terms[Term::LaunchSequenceSeconds as usize] = 10e-6;
+    let mut llama = work(LLAMA_8B, Placement::single());
+    let four = launch(&llama, &rates, &Batch::decode(4.0, 1000.0));
+    check(four.before, 0.52e-3);
+    check(four.whole, 1.04e-3);
+    let prompts = Batch::decode(4.0, 1000.0).and(Batch::chunk(100.0, 0.0));
+    check(launch(&llama, &rates, &prompts).whole, 1.05e-3 + 12.8e-3);
+    let model = StepModel::new(&llama, &rates, 2048);
+    let load = StepLoad { decodes: 4, context: 1000, ..StepLoad::default() };
+    assert_eq!(model.launch(&load), Launch { before: 520_000_000, whole: 1_040_000_000 });
+    llama.graph_tokens = Some(1024.0);
+    rates.terms[Term::LaunchSequenceSeconds as usize] = 100e-6;
+    let hidden = launch(&llama, &rates, &Batch::decode(1000.0, 1e6)).whole;
+    check(hidden, device(&llama, &rates, &Batch::decode(1000.0, 0.0)).total());
+    let load = StepLoad { decodes: 1000, context: 1_000_000, ..StepLoad::default() };
+    let model = StepModel::new(&llama, &rates, 2048);
+    check(model.launch(&load).whole as f64 / 1e12, hidden);
+}
+
+/// Two sequences of 1,000 and 3,000 tokens lack 2,000 to be alike: at a share of 0.06 they take as long as 4,120 tokens, 27.30667 us a thousand. With a prompt beside
+/// them nobody waits for the longest, but the kernel may be another: 1.37 x 4,000.
+#[test]
+fn uneven_sequences_take_longer() {
+    let mut rates = ideal();
+    rates.terms[Term::UnevenShare as usize] = 0.06;
+    let mut llama = work(LLAMA_8B, Placement::single());
+    let mut load = StepLoad::default();
+    load.add_decode(1000);
+    load.add_decode(3000);
+    check(device(&llama, &rates, &load.batch()).kv, 4.12 * 27.306_67e-6);
+    let model = StepModel::new(&llama, &rates, 2048);
+    let alike = StepLoad { longest: 0, ..load };
+    let more = model.device(&load) - model.device(&alike);
+    // 1,638.4 ps a token that is lacking, rounded up.
+    assert_eq!(more, 2000 * 1639);
+    load.add_chunk(100, 0);
+    check(device(&llama, &rates, &load.batch()).kv, 4.0 * 27.306_67e-6);
+    llama.mixed_kv = 1.37;
+    check(device(&llama, &rates, &load.batch()).kv, 1.37 * 4.0 * 27.306_67e-6);
+    let more = StepModel::new(&llama, &rates, 2048).device(&load) - model.device(&load);
+    // 37,410.2 ps a token instead of 27,306.7, both rounded up.
+    assert_eq!(more, 4000 * (37_411 - 27_307));
 }
 
 // ----- around the steps

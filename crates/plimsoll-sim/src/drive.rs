@@ -42,7 +42,7 @@ pub struct Gauges {
     pub blocks: u64,
 }
 
-/// A step, or a stretch of steps that only generate.
+/// A step, or a stretch of steps that only generate: from when the tokens before it were handed out until its own were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
     /// When it began.
@@ -67,10 +67,38 @@ pub struct Stretch {
     pub preempted: u64,
 }
 
+/// What decided when a token appeared after the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pace {
+    /// The device, with a step of decodes alone.
+    Decodes,
+    /// The device, with a step that carried prompts.
+    Prompts,
+    /// The host, which was launching the next step.
+    Launch,
+    /// The device, but the token before was handed out late: the gap is short by as much.
+    AfterLaunch,
+}
+
+impl Pace {
+    /// All of them, in order.
+    pub const ALL: [Self; 4] = [Self::Decodes, Self::Prompts, Self::Launch, Self::AfterLaunch];
+
+    /// Of a step with prompts or without, handed out late or after one that was.
+    pub(crate) fn of(late: bool, was_late: bool, prompts: bool) -> Self {
+        match (late, was_late, prompts) {
+            (true, _, _) => Self::Launch,
+            (_, true, _) => Self::AfterLaunch,
+            (_, _, true) => Self::Prompts,
+            _ => Self::Decodes,
+        }
+    }
+}
+
 /// Somebody who looks on. Everything is told in the same order, whichever engine tells it.
 pub trait Watch {
-    /// So many sequences of a class got their next tokens this long after the ones before.
-    fn gap(&mut self, _class: u16, _ps: u64, _count: u64) {}
+    /// So many sequences of a class got their next tokens this long after the ones before, and what decided that.
+    fn gap(&mut self, _class: u16, _ps: u64, _pace: Pace, _count: u64) {}
     /// Steps were taken.
     fn stretch(&mut self, _stretch: &Stretch) {}
     /// A request is over.
@@ -175,7 +203,9 @@ pub fn drive<E: Engine>(
             let at = if clients == Loop::Open { next.sent } else { now };
             let (class, prompt) = (next.wanted.class, next.wanted.prompt);
             let full = queue.requests.is_some_and(|most| engine.gauges().waiting >= most);
-            let end = if full {
+            let end = if next.gives_up.is_some_and(|gone| gone <= now) {
+                Some(End::TimedOut)
+            } else if full {
                 Some(End::Rejected)
             } else {
                 engine.arrive(at, serial, next.wanted).err().map(|_| End::TooLong)

@@ -9,9 +9,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use plimsoll_perf::{StepLoad, StepModel};
+use plimsoll_perf::{Host, StepLoad, StepModel};
 
-use crate::drive::{Engine, Gauges, Moved, Stretch, Watch};
+use crate::drive::{Engine, Gauges, Moved, Pace, Stretch, Watch};
 use crate::limits::{Limits, Rooms, TooLong};
 use crate::plain::Held;
 use crate::request::{End, Outcome, Wanted, nameless};
@@ -66,17 +66,43 @@ struct Slot {
 type Coming = BinaryHeap<Reverse<(u64, u32, u64)>>;
 
 /// A step that has been decided on.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Planned {
     load: StepLoad,
     /// Whether those in step generate.
     in_step: bool,
     /// Sequences that are looked at by themselves, and how many tokens of each are computed.
     alone: Vec<(u32, u64)>,
-    /// Of these, whoever was let in for this step: (slot, serial, cached tokens).
-    admitted: Vec<(u32, u64, u64)>,
+    /// Of these, whoever was let in for this step, and how many tokens of it were cached.
+    admitted: Vec<(u32, u64)>,
     held: Option<Held>,
     preempted: u64,
+}
+
+impl Planned {
+    /// Nothing; the room of lists is used again.
+    fn clear(&mut self) {
+        let Self { mut alone, mut admitted, .. } = std::mem::take(self);
+        alone.clear();
+        admitted.clear();
+        (self.alone, self.admitted) = (alone, admitted);
+    }
+}
+
+/// A step that was launched.
+#[derive(Debug, Default)]
+struct UnderWay {
+    is: bool,
+    /// When the device is done with it.
+    end: u64,
+    load: StepLoad,
+    held: Option<Held>,
+    preempted: u64,
+    /// Sequences in step that it gives tokens to, by class, and how many tokens.
+    classes: Vec<u64>,
+    yielded: u64,
+    /// Others that it gives tokens to: (slot, serial, tokens).
+    alone: Vec<(u32, u64, u64)>,
 }
 
 /// One engine on its devices.
@@ -117,7 +143,20 @@ pub struct Replica<'a> {
     ends: Coming,
     windows: Coming,
     pool: SegmentPool,
-    ahead: Option<Planned>,
+    /// The step that is decided on.
+    plan: Planned,
+    /// The step whose tokens nobody has seen yet.
+    under_way: UnderWay,
+    /// Sequences that are no longer in step since then.
+    parted: Vec<u32>,
+    /// By context, less the common count: the longest of those in step, first; some may have gone: (context, slot, stamp).
+    lengths: BinaryHeap<(i64, u32, u64)>,
+    host: Host<u64>,
+    /// Whether the last tokens were handed out late, and when they were.
+    late: bool,
+    since: u64,
+    /// How it stood then, where nothing was under way.
+    stood: Option<Gauges>,
     /// Steps, and those of them that were leapt over.
     steps: Steps,
 }
@@ -163,7 +202,14 @@ impl<'a> Replica<'a> {
             ends: BinaryHeap::new(),
             windows: BinaryHeap::new(),
             pool: SegmentPool::new(limits.kv, limits.prefix_cache),
-            ahead: None,
+            plan: Planned::default(),
+            under_way: UnderWay::default(),
+            parted: Vec::new(),
+            lengths: BinaryHeap::new(),
+            host: Host { free: 0, done: 0 },
+            late: false,
+            since: 0,
+            stood: None,
             steps: Steps::default(),
         }
     }
@@ -271,6 +317,7 @@ impl<'a> Replica<'a> {
         self.context += computed + 1;
         self.in_class(class, 1);
         self.ends.push(Reverse((count + left, index, stamp)));
+        self.lengths.push((computed as i64 + 1 - count as i64, index, stamp));
         let residue = self.residue(computed, count);
         self.takes[residue] += 1;
         if self.limits.kv.sliding > 0 {
@@ -319,6 +366,18 @@ impl<'a> Replica<'a> {
         None
     }
 
+    /// The longest context of those in step.
+    fn longest(&mut self) -> u64 {
+        while let Some((context, index, stamp)) = self.lengths.peek().copied() {
+            let own = &self.slots[index as usize];
+            if own.place == Place::InStep && own.stamp == stamp {
+                return context.saturating_add_unsigned(self.count).unsigned_abs();
+            }
+            self.lengths.pop();
+        }
+        0
+    }
+
     /// Whoever has left a block behind its window by now gives one back at its residue from here on.
     fn pass_windows(&mut self) {
         while let Some((count, index)) = Self::first(&self.slots, &mut self.windows)
@@ -337,32 +396,38 @@ impl<'a> Replica<'a> {
         (self.takes[residue] * (kv.full + kv.sliding), self.gives[residue] * kv.sliding)
     }
 
-    /// Decides on the next step: none where there is nothing to do. Those in step got their last tokens at `moment`.
-    fn schedule(&mut self, moment: u64) -> Option<Planned> {
-        let mut planned = Planned::default();
+    /// Decides on the next step; false where there is nothing to do.
+    fn schedule(&mut self, now: u64) -> bool {
+        self.plan.clear();
         loop {
             let mut budget = self.limits.max_num_batched_tokens;
-            let thrown_out = planned.preempted;
-            if !self.go_on(&mut planned, &mut budget) {
-                self.walk(&mut planned, &mut budget, moment);
+            let thrown_out = self.plan.preempted;
+            if !self.go_on(&mut budget) {
+                self.walk(&mut budget);
             }
-            if planned.preempted > thrown_out {
-                planned.held = (self.waiting_count > 0).then_some(Held::Kv);
+            if self.plan.preempted > thrown_out {
+                self.plan.held = (self.waiting_count > 0).then_some(Held::Kv);
             } else {
-                self.let_in(&mut planned, &mut budget);
+                self.let_in(&mut budget);
             }
-            if planned.in_step || !planned.alone.is_empty() {
-                return Some(planned);
+            if self.plan.in_step || !self.plan.alone.is_empty() {
+                for (index, cached) in &self.plan.admitted {
+                    let own = &mut self.slots[*index as usize];
+                    if own.scheduled.is_none() {
+                        (own.scheduled, own.cached) = (Some(now), *cached);
+                    }
+                }
+                return true;
             }
             // Whoever had to go kept others from being looked at: an empty step is over at once, and the next is theirs.
-            if planned.preempted == thrown_out {
-                return None;
+            if self.plan.preempted == thrown_out {
+                return false;
             }
         }
     }
 
     /// Those that run, all at once, where all of them find what they need; false, and nothing done, where that is not sure.
-    fn go_on(&mut self, planned: &mut Planned, budget: &mut u64) -> bool {
+    fn go_on(&mut self, budget: &mut u64) -> bool {
         let kv = self.limits.kv;
         if !self.behind.is_empty()
             || self.limits.speculation.is_some() && self.decodes > 0
@@ -399,16 +464,17 @@ impl<'a> Replica<'a> {
                     gives += kv.held(own.rooms) - kv.held(Rooms { skipped, ..own.rooms });
                 }
             }
-            planned.in_step = true;
-            planned.load.decodes = self.decodes;
-            planned.load.context = self.context;
+            self.plan.in_step = true;
+            self.plan.load.decodes = self.decodes;
+            self.plan.load.context = self.context;
+            self.plan.load.longest = self.longest();
             self.roomed = self.count;
             *budget -= self.decodes;
         }
         if let Some((index, tokens, rooms, less, _)) = reading {
             gives += less;
             self.slots[index as usize].rooms = rooms;
-            self.read(index, tokens, planned);
+            self.read(index, tokens);
             *budget -= tokens;
         }
         self.pool.give(gives);
@@ -417,7 +483,7 @@ impl<'a> Replica<'a> {
     }
 
     /// Those that run, one by one and in order, as far as they find what they need; whoever is last by rank and arrival is thrown out for it.
-    fn walk(&mut self, planned: &mut Planned, budget: &mut u64, moment: u64) {
+    fn walk(&mut self, budget: &mut u64) {
         let kv = self.limits.kv;
         let decode_tokens = self.limits.decode_tokens();
         let mut all: Vec<Walker> = self
@@ -459,8 +525,8 @@ impl<'a> Replica<'a> {
                 if let Some(tokens) = all[victim].taken.take() {
                     *budget += tokens;
                 }
-                planned.preempted += 1;
-                self.throw_out(all[victim].index, all[victim].rooms, moment);
+                self.plan.preempted += 1;
+                self.throw_out(all[victim].index, all[victim].rooms);
                 if victim == at {
                     break 'each;
                 }
@@ -478,7 +544,7 @@ impl<'a> Replica<'a> {
             let whole = taken == Some(decode_tokens);
             if place == Place::InStep && !whole {
                 self.part(index, Place::Behind);
-                self.slots[index as usize].last = moment;
+                self.parted.push(index);
                 self.behind.push(index);
             }
             let own = &mut self.slots[index as usize];
@@ -487,44 +553,44 @@ impl<'a> Replica<'a> {
             }
             let Some(tokens) = taken else { continue };
             match own.place {
-                Place::Reading => self.read(index, tokens, planned),
+                Place::Reading => self.read(index, tokens),
                 _ => {
-                    planned.load.add_decode(computed + 1);
-                    planned.load.drafts += tokens - 1;
+                    self.plan.load.add_decode(computed + 1);
+                    self.plan.load.drafts += tokens - 1;
                     if own.place == Place::InStep {
-                        planned.in_step = true;
+                        self.plan.in_step = true;
                     } else {
-                        planned.alone.push((index, tokens));
+                        self.plan.alone.push((index, tokens));
                     }
                 }
             }
         }
         self.fresh.clear();
-        if planned.in_step {
+        if self.plan.in_step {
             self.roomed = self.count;
         }
     }
 
     /// A part of a prompt is read in this step; its content is known from here on.
-    fn read(&mut self, index: u32, tokens: u64, planned: &mut Planned) {
+    fn read(&mut self, index: u32, tokens: u64) {
         let block = self.limits.kv.block_tokens;
         let own = &mut self.slots[index as usize];
-        planned.alone.push((index, tokens));
+        self.plan.alone.push((index, tokens));
         // All of its past but the newest token was found: it generates.
         if own.generated > 0 && own.computed + 1 == own.wanted.prompt + own.generated {
-            planned.load.add_decode(own.computed + 1);
+            self.plan.load.add_decode(own.computed + 1);
             return;
         }
-        planned.load.add_chunk(tokens, own.computed);
+        self.plan.load.add_chunk(tokens, own.computed);
         own.full = (own.computed + tokens) / block;
         self.pool.name(&mut own.hold, own.full);
     }
 
     /// A sequence makes room for others, and waits to read all of its past again.
-    fn throw_out(&mut self, index: u32, rooms: Rooms, moment: u64) {
+    fn throw_out(&mut self, index: u32, rooms: Rooms) {
         if self.slots[index as usize].place == Place::InStep {
             self.part(index, Place::Behind);
-            self.slots[index as usize].last = moment;
+            self.parted.push(index);
         }
         self.behind.retain(|b| *b != index);
         if self.reading == Some(index) {
@@ -581,12 +647,12 @@ impl<'a> Replica<'a> {
     }
 
     /// Those that wait, in their order.
-    fn let_in(&mut self, planned: &mut Planned, budget: &mut u64) {
+    fn let_in(&mut self, budget: &mut u64) {
         while let Some(index) = self.next() {
             let admission = match self.admission(index, *budget) {
                 Ok(admission) => admission,
                 Err(held) => {
-                    planned.held = Some(held);
+                    self.plan.held = Some(held);
                     return;
                 }
             };
@@ -602,11 +668,11 @@ impl<'a> Replica<'a> {
             own.turn = self.turns;
             self.order.push((index, self.turns));
             self.turns += 1;
-            planned.admitted.push((index, own.serial, computed));
+            self.plan.admitted.push((index, computed));
             if computed + wanted < own.wanted.prompt + own.generated {
                 self.reading = Some(index);
             }
-            self.read(index, wanted, planned);
+            self.read(index, wanted);
             *budget -= wanted;
         }
         // Those that have gone are forgotten now and then.
@@ -615,11 +681,18 @@ impl<'a> Replica<'a> {
         }
     }
 
-    /// The step is on its way, and will be over at `end`.
-    fn advance(&mut self, planned: &Planned, end: u64, watch: &mut impl Watch) {
+    /// The step that was decided on is on its way, and the device will be done with it at `end`.
+    fn advance(&mut self, end: u64) {
         let yielded = self.limits.yielded(self.decode_steps);
-        self.decode_steps += u64::from(planned.load.decodes > 0);
-        if planned.in_step {
+        self.decode_steps += u64::from(self.plan.load.decodes > 0);
+        let on_its_way = &mut self.under_way;
+        (on_its_way.is, on_its_way.end) = (true, end);
+        (on_its_way.load, on_its_way.held) = (self.plan.load, self.plan.held);
+        (on_its_way.preempted, on_its_way.yielded) = (self.plan.preempted, yielded);
+        on_its_way.alone.clear();
+        on_its_way.classes.clear();
+        if self.plan.in_step {
+            on_its_way.classes.extend_from_slice(&self.by_class);
             self.count += yielded;
             self.context += self.decodes * yielded;
         }
@@ -635,8 +708,9 @@ impl<'a> Replica<'a> {
             own.computed = own.wanted.prompt + own.generated - 1;
             self.leaving.push(index);
         }
-        for (index, tokens) in &planned.alone {
-            let own = &mut self.slots[*index as usize];
+        for at in 0..self.plan.alone.len() {
+            let (index, tokens) = self.plan.alone[at];
+            let own = &mut self.slots[index as usize];
             let got = match own.place {
                 Place::Reading => {
                     own.computed += tokens;
@@ -645,38 +719,86 @@ impl<'a> Replica<'a> {
                     if left > 1 || left == 1 && own.generated == 0 {
                         continue;
                     }
-                    if self.reading == Some(*index) {
+                    if self.reading == Some(index) {
                         self.reading = None;
                     }
                     if left == 1 {
                         own.place = Place::Behind;
-                        self.behind.push(*index);
+                        self.behind.push(index);
                         continue;
                     }
                     1
                 }
                 Place::Behind => {
                     let left = own.wanted.output.tokens() - own.generated;
-                    let got = yielded.min(*tokens).min(left);
+                    let got = yielded.min(tokens).min(left);
                     own.computed += got;
-                    self.behind.retain(|b| b != index);
+                    self.behind.retain(|b| *b != index);
                     got
                 }
                 // Its client has gone since.
                 _ => continue,
             };
             own.generated += got;
-            match own.first {
-                None => own.first = Some(end),
-                Some(_) => watch.gap(own.wanted.class, end - own.last, 1),
-            }
-            own.last = end;
+            self.under_way.alone.push((index, own.serial, got));
             if own.generated >= own.wanted.output.tokens() {
                 own.place = Place::Leaving;
-                self.leaving.push(*index);
+                self.leaving.push(index);
             } else {
-                self.join(*index);
+                self.join(index);
             }
+        }
+    }
+
+    /// Hands out the tokens of the step under way.
+    fn hand_out(&mut self, at: u64, pace: Pace, gauges: Gauges, watch: &mut impl Watch) {
+        let seen = &mut self.under_way;
+        seen.is = false;
+        watch.stretch(&Stretch {
+            from: self.since,
+            took: at - self.since,
+            steps: 1,
+            prefill: seen.load.prefill,
+            pairs_doubled: seen.load.pairs_doubled,
+            decodes: seen.load.decodes,
+            context: seen.load.context,
+            gauges: self.stood.take().unwrap_or(gauges),
+            held: seen.held,
+            preempted: seen.preempted,
+        });
+        for (class, n) in (0u16..).zip(&seen.classes).filter(|(_, n)| **n > 0) {
+            watch.gap(class, at - self.since, pace, *n);
+        }
+        for (index, serial, _) in &seen.alone {
+            let own = &mut self.slots[*index as usize];
+            // Its client may have gone since.
+            if own.serial != *serial || own.place == Place::Gone {
+                continue;
+            }
+            match own.first {
+                None => own.first = Some(at),
+                Some(_) => watch.gap(own.wanted.class, at - own.last, pace, 1),
+            }
+            own.last = at;
+        }
+        for index in self.parted.drain(..) {
+            self.slots[index as usize].last = at;
+        }
+        self.since = at;
+        self.steps.total += 1;
+    }
+
+    /// Tokens of the step under way that a sequence has been given and its client has not seen.
+    fn unseen(&self, index: u32) -> u64 {
+        let (own, seen) = (&self.slots[index as usize], &self.under_way);
+        if !seen.is {
+            return 0;
+        }
+        let alone = seen.alone.iter().find(|(at, serial, _)| (*at, *serial) == (index, own.serial));
+        match alone {
+            Some((.., got)) => *got,
+            None if own.place == Place::InStep && !seen.classes.is_empty() => seen.yielded,
+            None => 0,
         }
     }
 
@@ -719,16 +841,30 @@ impl<'a> Replica<'a> {
         }
     }
 
-    /// Leaps over as many pure decode steps as nothing can happen in and that begin before `until`, and says how many and how long.
-    /// An asynchronous engine has the blocks of the first of them already, and takes those of the one after the last.
+    /// Leaps over as many pure decode steps as nothing can happen in and that are decided on before `until`; says when the last of their tokens were
+    /// handed out.
+    ///
+    /// An asynchronous engine hands out the tokens of the step under way and of those after it but the last, which is then under way. Its host must be
+    /// fast enough to be hidden behind the device, which it stays as contexts grow.
     fn leap(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<u64> {
         if self.decodes == 0
             || self.reading.is_some()
             || !self.behind.is_empty()
             || !self.fresh.is_empty()
+            || !self.leaving.is_empty()
             || self.limits.speculation.is_some()
             || self.decodes > self.limits.max_num_batched_tokens
         {
+            return None;
+        }
+        let asynchronous = self.limits.asynchronous;
+        let seen = &self.under_way;
+        let pure = seen.alone.is_empty()
+            && seen.load.prefill == 0
+            && seen.load.decodes == self.decodes
+            && seen.classes == self.by_class
+            && seen.preempted == 0;
+        if asynchronous && !(seen.is && pure) {
             return None;
         }
         let mut held = None;
@@ -739,72 +875,107 @@ impl<'a> Replica<'a> {
                 return None;
             }
         }
-        let ahead = u64::from(self.limits.asynchronous);
         let (end, _) = Self::first(&self.slots, &mut self.ends)?;
-        let (count, context) = (self.decodes, self.context);
-        let piece = self.model.decode_piece(count, context);
+        let (count, context, longest) = (self.decodes, self.context, self.longest());
+        let load = StepLoad { decodes: count, context, longest, ..StepLoad::default() };
+        let piece = if asynchronous {
+            self.model.device_piece(count, context, load.uneven())
+        } else {
+            self.model.decode_piece(count, context, load.uneven())
+        };
         if context > piece.until {
             return None;
+        }
+        // When the first tokens are handed out: those of the step under way, or of the next where none is.
+        let mut first = now;
+        if asynchronous {
+            let (host, device) = (self.model.launch(&load), piece.at(context));
+            first = self.under_way.end;
+            if self.host.free.saturating_add(host.whole) > first || host.whole > device {
+                return None;
+            }
         }
         // Not the step in which one is done, nor one beyond the piece, nor one that gives room after a window is passed.
         let mut most = (end - 1 - self.count).min((piece.until - context) / count + 1);
         if let Some((passes, _)) = Self::first(&self.slots, &mut self.windows) {
-            most = most.min((passes - self.count).saturating_sub(ahead));
+            most = most.min(passes - self.count);
         }
         if most == 0 {
             return None;
         }
-        // All begin before a request comes: the last one's beginning is the sum of the others.
+        // What the first `n` steps from here take together.
         let sum = |n: u64| {
             let (n, slope) = (u128::from(n), u128::from(piece.slope));
             let seen = n * u128::from(context) + u128::from(count) * (n * n.saturating_sub(1) / 2);
             n * u128::from(piece.base) + slope * seen
         };
-        let within = u128::from(until.saturating_sub(now));
-        if sum(most - 1) >= within {
+        // All are decided on before somebody comes: the first now, each further one when the tokens before it are handed out.
+        let skipped = u64::from(asynchronous);
+        let within = u128::from(until.saturating_sub(first));
+        let decided = |n: u64| n == 1 || sum(n - 1 - skipped) < within;
+        if !decided(most) {
             let (mut low, mut high) = (1, most);
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
-                if sum(middle - 1) < within { low = middle } else { high = middle }
+                if decided(middle) { low = middle } else { high = middle }
             }
             most = low;
         }
-        let (steps, taken, given) = self.within_blocks(most, ahead)?;
-        let took = u64::try_from(sum(steps)).unwrap_or(u64::MAX);
+        let (steps, taken, given) = self.within_blocks(most)?;
+        let after = |n: u64| first.saturating_add(u64::try_from(sum(n)).unwrap_or(u64::MAX));
+        let handed_out = after(steps - skipped);
+        // Steps whose tokens are handed out began one step earlier where one was under way.
+        let seen_first = context - skipped * count;
         watch.stretch(&Stretch {
-            from: now,
-            took,
+            from: self.since,
+            took: handed_out - self.since,
             steps,
             prefill: 0,
             pairs_doubled: 0,
             decodes: steps * count,
-            context: steps * context + count * (steps * (steps - 1) / 2),
-            gauges: self.gauges(),
+            context: steps * seen_first + count * (steps * (steps - 1) / 2),
+            gauges: self.stood.take().unwrap_or_else(|| self.gauges()),
             held,
             preempted: 0,
         });
-        self.pool.give(given);
-        self.pool.take(taken);
-        for step in 0..steps {
-            let time = piece.at(context + step * count);
-            for (class, n) in self.by_class.iter().enumerate().filter(|(_, n)| **n > 0) {
-                watch.gap(class as u16, time, *n);
+        if asynchronous {
+            let was_late = std::mem::take(&mut self.late);
+            let pace = Pace::of(false, was_late, false);
+            for (class, n) in (0u16..).zip(&self.by_class).filter(|(_, n)| **n > 0) {
+                watch.gap(class, first - self.since, pace, *n);
             }
         }
+        for step in 0..steps - skipped {
+            let time = piece.at(context + step * count);
+            for (class, n) in (0u16..).zip(&self.by_class).filter(|(_, n)| **n > 0) {
+                watch.gap(class, time, Pace::Decodes, *n);
+            }
+        }
+        self.pool.give(given);
+        self.pool.take(taken);
         self.context += steps * count;
         self.count += steps;
         self.decode_steps += steps;
-        self.roomed = self.count - 1 + ahead;
+        self.roomed = self.count - 1;
         self.pass_windows();
+        self.since = handed_out;
+        if asynchronous {
+            let end = after(steps);
+            (self.host.free, self.host.done) = (handed_out, end);
+            self.under_way.end = end;
+            self.under_way.load.context = self.context - count;
+            self.under_way.load.longest = longest + steps - 1;
+            self.under_way.held = held;
+        }
         self.steps.total += steps;
         self.steps.leapt += steps;
-        Some(took)
+        Some(handed_out)
     }
 
-    /// How many of `most` steps there are blocks for, and how many blocks they take and give back: those of the steps from `skipped` on.
-    fn within_blocks(&self, most: u64, skipped: u64) -> Option<(u64, u64, u64)> {
+    /// How many of `most` steps there are blocks for, and how many blocks they take and give back.
+    fn within_blocks(&self, most: u64) -> Option<(u64, u64, u64)> {
         let (kv, free) = (self.limits.kv, self.pool.free());
-        let first = self.count + skipped;
+        let first = self.count;
         let (mut steps, mut taken, mut given) = (0, 0, 0);
         if kv.sliding == 0 {
             // Whole rounds of the residues take a block for every sequence.
@@ -887,10 +1058,19 @@ impl Engine for Replica<'_> {
         let Some(&index) = self.by_serial.get(offset as usize).filter(|i| **i != NOBODY) else {
             return false;
         };
+        let unseen = self.unseen(index);
         match self.slots[index as usize].place {
             Place::Gone | Place::Leaving => return false,
             Place::Waiting => self.waiting_count -= 1,
             Place::InStep => {
+                let alone = self.under_way.alone.iter().any(|(at, ..)| *at == index);
+                let class = self.slots[index as usize].wanted.class as usize;
+                if self.under_way.is
+                    && !alone
+                    && let Some(n) = self.under_way.classes.get_mut(class)
+                {
+                    *n -= 1;
+                }
                 self.part(index, Place::Behind);
                 self.close(index);
             }
@@ -902,60 +1082,59 @@ impl Engine for Replica<'_> {
                 self.close(index);
             }
         }
+        self.slots[index as usize].generated -= unseen;
         self.over(index, End::TimedOut, now, watch);
         true
     }
 
     fn go(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<Moved> {
-        // An asynchronous engine has already decided on the next step; both can leap where it only decodes.
-        let pure = match &self.ahead {
-            Some(planned) => {
-                planned.alone.is_empty()
-                    && planned.load.decodes == self.decodes
-                    && planned.preempted == 0
-            }
-            None => !self.limits.asynchronous,
-        };
-        if pure && let Some(took) = self.leap(now, until, watch) {
-            if let Some(ahead) = &mut self.ahead {
-                ahead.load.context = self.context;
-            }
-            return Some(Moved { now: now.saturating_add(took), completed: 0 });
+        self.host.free = self.host.free.max(now);
+        if !self.limits.asynchronous {
+            self.since = now;
         }
-        let planned = self.ahead.take().or_else(|| self.schedule(now))?;
+        if let Some(now) = self.leap(now, until, watch) {
+            return Some(Moved { now, completed: 0 });
+        }
+        let planned = self.schedule(now);
         let gauges = self.gauges();
-        for (index, serial, cached) in &planned.admitted {
-            let own = &mut self.slots[*index as usize];
-            if own.serial == *serial && own.scheduled.is_none() && own.place == Place::Reading {
-                (own.scheduled, own.cached) = (Some(now), *cached);
+        let prompts = self.under_way.load.prefill > 0;
+        if !self.limits.asynchronous {
+            if !planned {
+                return None;
             }
-        }
-        let took = self.model.step(&planned.load);
-        let end = now.saturating_add(took);
-        watch.stretch(&Stretch {
-            from: now,
-            took,
-            steps: 1,
-            prefill: planned.load.prefill,
-            pairs_doubled: planned.load.pairs_doubled,
-            decodes: planned.load.decodes,
-            context: planned.load.context,
-            gauges,
-            held: planned.held,
-            preempted: planned.preempted,
-        });
-        if planned.in_step {
-            for (class, n) in self.by_class.iter().enumerate().filter(|(_, n)| **n > 0) {
-                watch.gap(class as u16, took, *n);
+            for index in self.parted.drain(..) {
+                self.slots[index as usize].last = now;
             }
+            let end = now.saturating_add(self.model.step(&self.plan.load));
+            self.advance(end);
+            let pace = Pace::of(false, false, self.plan.load.prefill > 0);
+            self.hand_out(end, pace, gauges, watch);
+            return Some(Moved { now: end, completed: self.release(end, watch) });
         }
-        self.steps.total += 1;
-        self.advance(&planned, end, watch);
-        if self.limits.asynchronous {
-            self.ahead = self.schedule(end);
+        let load = &self.plan.load;
+        let end = if planned {
+            self.host.launch(self.model.device(load), self.model.launch(load))
+        } else {
+            0
+        };
+        if !self.under_way.is {
+            // With nothing under way the next is launched at once.
+            if !planned {
+                return None;
+            }
+            (self.since, self.stood) = (now, Some(gauges));
+            self.advance(end);
+            return Some(Moved { now: self.host.free, completed: 0 });
         }
-        let completed = self.release(end, watch);
-        Some(Moved { now: end, completed })
+        let seen = self.under_way.end;
+        let was_late = std::mem::replace(&mut self.late, self.host.holds_up(seen));
+        let at = self.host.hand_out(seen);
+        self.hand_out(at, Pace::of(self.late, was_late, prompts), gauges, watch);
+        let completed = self.release(at, watch);
+        if planned {
+            self.advance(end);
+        }
+        Some(Moved { now: at, completed })
     }
 
     fn gauges(&self) -> Gauges {

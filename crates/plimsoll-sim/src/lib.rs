@@ -30,7 +30,7 @@ mod segments;
 mod serve;
 
 pub use drive::{
-    Arrival, Budget, Ended, Engine, Gauges, Loop, Moved, Queue, Stretch, Watch, drive,
+    Arrival, Budget, Ended, Engine, Gauges, Loop, Moved, Pace, Queue, Stretch, Watch, drive,
 };
 pub use fast::{Replica, Steps};
 pub use limits::{Kv, Limits, Speculation, TooLong};

@@ -207,6 +207,12 @@ impl<P: Policy> PlainEngine<P> {
             self.go_on(&mut step, &mut budget, |_| true);
             self.let_in(&mut step, &mut budget);
         }
+        // Whoever was thrown out again may have been the longest.
+        if !step.preempted.is_empty() {
+            let decodes = self.running.iter().filter(|s| s.decodes());
+            let in_it = |s: &&Sequence| step.scheduled.iter().any(|(id, _)| *id == s.id);
+            step.load.longest = decodes.filter(in_it).map(|s| s.computed + 1).max().unwrap_or(0);
+        }
         self.policy.stepped(step.load.decodes > 0);
         step
     }

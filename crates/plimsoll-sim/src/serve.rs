@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_perf::StepModel;
+use plimsoll_perf::{Host, StepModel};
 
-use crate::drive::{Engine, Gauges, Moved, Stretch, Watch};
+use crate::drive::{Engine, Gauges, Moved, Pace, Stretch, Watch};
 use crate::limits::{Limits, TooLong};
-use crate::plain::{PlainEngine, Step};
+use crate::plain::{Given, PlainEngine, Step};
 use crate::policy::{Policy, Vllm};
 use crate::request::{End, Outcome, Wanted};
 
@@ -15,9 +15,24 @@ pub struct PlainReplica<'a, P = Vllm> {
     engine: PlainEngine<P>,
     limits: Limits,
     model: &'a StepModel,
-    /// Decided on while the one before it ran.
-    ahead: Option<Step>,
+    /// The host of an asynchronous engine.
+    host: Host<u64>,
+    /// The step whose tokens nobody has seen yet.
+    under_way: Option<UnderWay>,
+    /// Whether the tokens before were handed out late, and when they were.
+    late: bool,
+    since: u64,
+    /// How it stood then, where nothing was under way.
+    stood: Option<Gauges>,
     records: BTreeMap<u64, Record>,
+}
+
+/// A step that was launched.
+struct UnderWay {
+    given: Given,
+    /// When the device is done with it.
+    end: u64,
+    step: Step,
 }
 
 /// What is written down of a request.
@@ -37,17 +52,74 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
     /// An idle one.
     pub fn new(limits: Limits, policy: P, model: &'a StepModel) -> Self {
         let engine = PlainEngine::with_policy(limits, policy);
-        Self { engine, limits, model, ahead: None, records: BTreeMap::new() }
+        let host = Host { free: 0, done: 0 };
+        let records = BTreeMap::new();
+        Self {
+            engine,
+            limits,
+            model,
+            host,
+            under_way: None,
+            late: false,
+            since: 0,
+            stood: None,
+            records,
+        }
     }
 
-    fn schedule(&mut self) -> Option<Step> {
+    fn schedule(&mut self, now: u64) -> Option<Step> {
         let step = self.engine.schedule();
         for serial in self.engine.thrown_out() {
             if let Some(record) = self.records.get_mut(&serial) {
                 record.preemptions += 1;
             }
         }
+        for (serial, cached) in step.iter().flat_map(|step| &step.admitted) {
+            if let Some(record) = self.records.get_mut(serial)
+                && record.scheduled.is_none()
+            {
+                (record.scheduled, record.cached) = (Some(now), *cached);
+            }
+        }
         step
+    }
+
+    /// Hands out the tokens of a step.
+    fn hand_out(
+        &mut self,
+        seen: UnderWay,
+        (at, pace): (u64, Pace),
+        gauges: Gauges,
+        watch: &mut impl Watch,
+    ) -> Moved {
+        let UnderWay { given, step, .. } = seen;
+        let gauges = self.stood.take().unwrap_or(gauges);
+        watch.stretch(&Stretch {
+            from: self.since,
+            took: at - self.since,
+            steps: 1,
+            prefill: step.load.prefill,
+            pairs_doubled: step.load.pairs_doubled,
+            decodes: step.load.decodes,
+            context: step.load.context,
+            gauges,
+            held: step.held,
+            preempted: step.preempted.len() as u64,
+        });
+        self.since = at;
+        for (serial, tokens) in given.tokens {
+            let Some(record) = self.records.get_mut(&serial) else { continue };
+            match record.first {
+                None => record.first = Some(at),
+                Some(_) => watch.gap(record.class, at - record.last, pace, 1),
+            }
+            record.last = at;
+            record.output += tokens;
+        }
+        for serial in &given.done {
+            self.over(*serial, End::Completed, at, watch);
+        }
+        Moved { now: at, completed: given.done.len() }
     }
 
     fn over(&mut self, serial: u64, end: End, now: u64, watch: &mut impl Watch) {
@@ -98,47 +170,41 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
     }
 
     fn go(&mut self, now: u64, _until: u64, watch: &mut impl Watch) -> Option<Moved> {
+        self.host.free = self.host.free.max(now);
+        let next = self.schedule(now);
         let gauges = self.gauges();
-        let step = self.ahead.take().or_else(|| self.schedule())?;
-        for (serial, cached) in &step.admitted {
-            if let Some(record) = self.records.get_mut(serial)
-                && record.scheduled.is_none()
-            {
-                (record.scheduled, record.cached) = (Some(now), *cached);
-            }
+        if !self.limits.asynchronous {
+            let step = next?;
+            self.since = now;
+            let end = now.saturating_add(self.model.step(&step.load));
+            let given = self.engine.advance(&step);
+            self.engine.release();
+            let pace = Pace::of(false, false, step.load.prefill > 0);
+            return Some(self.hand_out(UnderWay { given, end, step }, (end, pace), gauges, watch));
         }
-        let given = self.engine.advance(&step);
-        if self.limits.asynchronous {
-            self.ahead = self.schedule();
-        }
-        let took = self.model.step(&step.load);
-        let end = now.saturating_add(took);
-        self.engine.release();
-        watch.stretch(&Stretch {
-            from: now,
-            took,
-            steps: 1,
-            prefill: step.load.prefill,
-            pairs_doubled: step.load.pairs_doubled,
-            decodes: step.load.decodes,
-            context: step.load.context,
-            gauges,
-            held: step.held,
-            preempted: step.preempted.len() as u64,
+        let next = next.map(|step| {
+            let end =
+                self.host.launch(self.model.device(&step.load), self.model.launch(&step.load));
+            (step, end)
         });
-        for (serial, tokens) in given.tokens {
-            let Some(record) = self.records.get_mut(&serial) else { continue };
-            match record.first {
-                None => record.first = Some(end),
-                Some(_) => watch.gap(record.class, end - record.last, 1),
-            }
-            record.last = end;
-            record.output += tokens;
+        let seen = self.under_way.take();
+        if seen.is_some() {
+            self.engine.release();
         }
-        for serial in &given.done {
-            self.over(*serial, End::Completed, end, watch);
+        if let Some((step, end)) = next {
+            let given = self.engine.advance(&step);
+            self.under_way = Some(UnderWay { given, end, step });
         }
-        Some(Moved { now: end, completed: given.done.len() })
+        let Some(seen) = seen else {
+            // With nothing under way the next is launched at once.
+            self.under_way.as_ref()?;
+            (self.since, self.stood) = (now, Some(gauges));
+            return Some(Moved { now: self.host.free, completed: 0 });
+        };
+        let was_late = std::mem::replace(&mut self.late, self.host.holds_up(seen.end));
+        let at = self.host.hand_out(seen.end);
+        let pace = Pace::of(self.late, was_late, seen.step.load.prefill > 0);
+        Some(self.hand_out(seen, (at, pace), gauges, watch))
     }
 
     fn gauges(&self) -> Gauges {

@@ -7,7 +7,7 @@ use plimsoll_fleet::from_hf;
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Datasheet, Layout, Rates, StepModel, Term, Work};
 use plimsoll_sim::{
-    Arrival, Budget, Content, Ended, Engine, Kv, Limits, Loop, Outcome, PlainReplica, Queue,
+    Arrival, Budget, Content, Ended, Engine, Kv, Limits, Loop, Outcome, Pace, PlainReplica, Queue,
     Replica, Segment, Speculation, Stretch, Vllm, Wanted, Watch, drive,
 };
 use proptest::prelude::*;
@@ -39,6 +39,15 @@ fn model(window: bool, budget: u64) -> StepModel {
     for term in Term::ALL.into_iter().filter(|t| t.is_efficiency()) {
         terms[term as usize] = 0.5;
     }
+    // A host that is sometimes slower than the device, and sequences whose lengths matter.
+    for (term, value) in [
+        (Term::LaunchSeconds, 6e-6),
+        (Term::LaunchSequenceSeconds, 2e-6),
+        (Term::PieceSeconds, 2e-5),
+        (Term::UnevenShare, 0.1),
+    ] {
+        terms[term as usize] = value;
+    }
     StepModel::new(&work, &Rates { sheet, terms, plain: [0.5, 0.5] }, budget)
 }
 
@@ -46,13 +55,13 @@ fn model(window: bool, budget: u64) -> StepModel {
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     outcomes: Vec<Outcome>,
-    gaps: BTreeMap<(u16, u64), u64>,
+    gaps: BTreeMap<(u16, u64, Pace), u64>,
     sums: [u64; 7],
 }
 
 impl Watch for Told {
-    fn gap(&mut self, class: u16, ps: u64, count: u64) {
-        *self.gaps.entry((class, ps)).or_default() += count;
+    fn gap(&mut self, class: u16, ps: u64, pace: Pace, count: u64) {
+        *self.gaps.entry((class, ps, pace)).or_default() += count;
     }
 
     fn stretch(&mut self, s: &Stretch) {

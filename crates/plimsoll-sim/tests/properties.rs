@@ -84,7 +84,8 @@ proptest! {
             };
             steps += 1;
             prop_assert!(steps < 100_000, "it does not end");
-            let StepLoad { prefill, pairs_doubled, prompts, decodes, context, drafts } = step.load;
+            let StepLoad { prefill, pairs_doubled, prompts, decodes, context, drafts, longest } = step.load;
+            prop_assert!(longest <= context && longest * decodes >= context);
             prop_assert_eq!(drafts, 0);
             prop_assert!(prefill + decodes > 0 && prefill + decodes <= limits.max_num_batched_tokens);
             prop_assert!(prompts + decodes <= limits.max_num_seqs as u64);

@@ -57,6 +57,14 @@ impl Sketch {
         self.max = self.max.max(other.max);
     }
 
+    /// Values that were counted, each within the stated error, and how often.
+    pub fn counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        self.counts.iter_recorded().map(|step| {
+            let ticks = self.counts.median_equivalent(step.value_iterated_to());
+            ((ticks as f64 * self.resolution).min(self.max), step.count_at_value())
+        })
+    }
+
     /// Total weight.
     pub fn count(&self) -> u64 {
         self.counts.len()

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use plimsoll_perf::{Rates, StepModel, Term};
 use plimsoll_sim::{
-    Arrival, Budget, Content, End, Kv, Limits, Loop, Outcome, Queue, Replica, Segment, Wanted,
-    Watch, drive,
+    Arrival, Budget, Content, End, Kv, Limits, Loop, Outcome, Pace, Queue, Replica, Segment,
+    Wanted, Watch, drive,
 };
 use plimsoll_stats::quantile;
 use serde::Serialize;
 
 use crate::measured::{EngineRun, RunSetup};
 use crate::pool::PoolSteps;
+use crate::smear::{Gaps, Spread};
 
 /// One run, as it was and as it comes out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,19 +64,22 @@ struct Seen {
     ttft: Vec<f64>,
     e2e: Vec<f64>,
     gaps_mean: f64,
-    /// Every gap, where the log holds them.
-    gaps: Vec<f64>,
+    /// Gaps at the 50th, 95th and 99th percentile; none where the log does not hold them.
+    gaps: Option<[f64; 3]>,
     /// Prompt tokens that the prefix cache held.
     cached: u64,
     preemptions: u64,
 }
 
-/// Simulates a run.
+/// The percentiles of gaps that are compared.
+const GAPS_AT: [f64; 3] = [0.5, 0.95, 0.99];
+
+/// Simulates a run; percentiles of gaps are spread out as a calibration saw them.
 pub fn simulate_run(
     run: &EngineRun,
     pool: &PoolSteps,
     rates: &Rates,
-    asynchronous: bool,
+    spread: &Spread,
 ) -> RunOutcome {
     let nothing = |why: String| RunOutcome {
         file: run.origin.file.clone(),
@@ -85,7 +89,7 @@ pub fn simulate_run(
         skipped: Some(why),
     };
     let seen = measured(run);
-    match simulated(run, pool, rates, asynchronous) {
+    match simulated(run, pool, rates, spread) {
         Ok(said) => RunOutcome {
             file: run.origin.file.clone(),
             run: run.run.clone(),
@@ -116,12 +120,13 @@ fn measured(run: &EngineRun) -> Seen {
         .requests
         .iter()
         .fold((0.0, 0), |(s, n), r| (s + r.e2e - r.ttft, n + r.output.saturating_sub(1)));
+    let all: Vec<f64> = run.requests.iter().flat_map(|r| r.itl.iter().copied()).collect();
     Seen {
         throughput: tokens as f64 / (last - first).max(f64::MIN_POSITIVE),
         ttft: run.requests.iter().map(|r| r.ttft).collect(),
         e2e: run.requests.iter().map(|r| r.e2e).collect(),
         gaps_mean: decode / gaps.max(1) as f64,
-        gaps: run.requests.iter().flat_map(|r| r.itl.iter().copied()).collect(),
+        gaps: (!all.is_empty()).then(|| GAPS_AT.map(|p| quantile(&all, p).unwrap_or(0.0))),
         cached: run.requests.iter().map(|r| r.cached).sum(),
         preemptions: run.steps.iter().map(|s| s.preempted).sum(),
     }
@@ -157,12 +162,12 @@ pub fn asks_for_whole_prompts(version: &str) -> bool {
 #[derive(Default)]
 struct Told {
     outcomes: Vec<Outcome>,
-    gaps: Vec<f64>,
+    gaps: Gaps,
 }
 
 impl Watch for Told {
-    fn gap(&mut self, _class: u16, ps: u64, count: u64) {
-        self.gaps.extend(std::iter::repeat_n(ps as f64 / 1e12, count as usize));
+    fn gap(&mut self, _class: u16, ps: u64, pace: Pace, count: u64) {
+        self.gaps.add(ps, pace, count);
     }
 
     fn over(&mut self, outcome: &Outcome) {
@@ -185,7 +190,7 @@ pub struct KnownRun {
 }
 
 /// A run from its setup and its requests alone.
-pub fn known_run(run: &EngineRun, pool: &PoolSteps, rates: &Rates, asynchronous: bool) -> KnownRun {
+pub fn known_run(run: &EngineRun, pool: &PoolSteps, rates: &Rates) -> KnownRun {
     let setup = &run.setup;
     let mut order: Vec<usize> = (0..run.requests.len()).collect();
     order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
@@ -203,7 +208,7 @@ pub fn known_run(run: &EngineRun, pool: &PoolSteps, rates: &Rates, asynchronous:
     let mut work = pool.work.clone();
     work.graph_tokens = work.graph_tokens.map(|_| (2.0 * setup.max_num_seqs as f64).min(512.0));
     KnownRun {
-        limits: run_limits(setup, asynchronous),
+        limits: run_limits(setup, pool.asynchronous()),
         model: StepModel::new(&work, rates, setup.max_num_batched_tokens),
         clients: match run.clients {
             Some(clients) => Loop::Closed(usize::try_from(clients).unwrap_or(usize::MAX)),
@@ -218,10 +223,9 @@ fn simulated(
     run: &EngineRun,
     pool: &PoolSteps,
     rates: &Rates,
-    asynchronous: bool,
+    spread: &Spread,
 ) -> Result<Seen, String> {
-    let KnownRun { limits, model, clients, arrivals, way } =
-        known_run(run, pool, rates, asynchronous);
+    let KnownRun { limits, model, clients, arrivals, way } = known_run(run, pool, rates);
     let mut told = Told::default();
     let mut replica = Replica::new(limits, &model);
     let (queue, budget) = (Queue::default(), Budget::NONE);
@@ -239,13 +243,12 @@ fn simulated(
     let first = outcomes.iter().map(|o| o.arrived).min().unwrap_or(0);
     let last = outcomes.iter().map(|o| o.done).max().unwrap_or(0);
     let tokens: u64 = outcomes.iter().map(|o| o.output).sum();
-    let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
     Ok(Seen {
         throughput: tokens as f64 / seconds(last - first).max(f64::MIN_POSITIVE),
         ttft: outcomes.iter().filter_map(|o| Some(way + seconds(o.first? - o.arrived))).collect(),
         e2e: outcomes.iter().map(|o| way + seconds(o.done - o.arrived)).collect(),
-        gaps_mean: mean,
-        gaps,
+        gaps_mean: gaps.mean().unwrap_or(0.0),
+        gaps: gaps.quantiles(spread, GAPS_AT),
         cached: outcomes.iter().map(|o| o.cached).sum(),
         preemptions: outcomes.iter().map(|o| u64::from(o.preemptions)).sum(),
     })
@@ -265,10 +268,11 @@ fn compared(seen: &Seen, said: &Seen) -> Vec<MetricOutcome> {
     add("throughput", "tokens/s", Some(seen.throughput), Some(said.throughput), true);
     add("itl_mean", "ms", Some(seen.gaps_mean * 1e3), Some(said.gaps_mean * 1e3), true);
     let at = |values: &[f64], p: f64| quantile(values, p).map(|s| s * 1e3);
-    for (name, p, scored) in
-        [("itl_p50", 0.5, true), ("itl_p95", 0.95, true), ("itl_p99", 0.99, false)]
+    for (i, (name, scored)) in
+        [("itl_p50", true), ("itl_p95", true), ("itl_p99", false)].into_iter().enumerate()
     {
-        add(name, "ms", at(&seen.gaps, p), at(&said.gaps, p), scored);
+        let of = |gaps: &Option<[f64; 3]>| gaps.map(|gaps| gaps[i] * 1e3);
+        add(name, "ms", of(&seen.gaps), of(&said.gaps), scored);
     }
     for (name, p, scored) in
         [("ttft_p50", 0.5, true), ("ttft_p95", 0.95, true), ("ttft_p99", 0.99, false)]

@@ -36,6 +36,7 @@ mod pool_performance;
 mod replay;
 mod review;
 mod simulate;
+mod smear;
 mod steady;
 mod validate;
 mod validate_performance;
@@ -72,10 +73,11 @@ pub use pool_performance::{
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
 pub use simulate::{
-    Binding, CacheHits, ClassResult, Decides, Distribution, Jitter, PoolResult, Record,
-    SimulateInput, SimulatedPool, Simulation, Spread, Utilisation, Verdict, Window, simulate,
+    Binding, CacheHits, ClassResult, Decides, Distribution, Ends, PoolResult, Record,
+    SimulateInput, SimulatedPool, Simulation, Utilisation, Verdict, Window, simulate,
     simulate_known,
 };
+pub use smear::{Gaps, Spread};
 pub use steady::{Steady, SteadyInput, steady};
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,

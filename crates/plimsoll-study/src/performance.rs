@@ -161,7 +161,11 @@ impl Prepared {
         let used = Term::ALL.into_iter().filter(|term| match term {
             Term::GemmFlops | Term::GemmBytes => work.quantised.bytes > 0.0,
             Term::PathSeconds => self.path > 0.0,
-            Term::PathTokenSeconds => false,
+            // No mean depends on them.
+            Term::PathTokenSeconds
+            | Term::LaunchSeconds
+            | Term::LaunchSequenceSeconds
+            | Term::UnevenShare => false,
             term => work.uses(*term),
         });
         let mut rows: Vec<usize> =

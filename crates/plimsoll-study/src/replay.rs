@@ -3,8 +3,8 @@
 //! A step log says when tokens appeared, not how many prompt tokens each step read. The engine's own rules say that: the plain engine is driven
 //! with the log's admissions and the log's times, and what it gives is compared with what the log saw, step by step.
 
-use plimsoll_perf::StepLoad;
-use plimsoll_sim::{Limits, PlainEngine, Wanted};
+use plimsoll_perf::{Host, Rates, StepLoad, Term, Work, device, launch, step};
+use plimsoll_sim::{Limits, Pace, PlainEngine, Wanted};
 
 use crate::engine_runs::run_limits;
 use crate::measured::EngineRun;
@@ -16,14 +16,82 @@ pub struct Stretch {
     pub index: usize,
     /// How long it took, in seconds.
     pub seconds: f64,
+    /// The same by output.
+    pub gaps: Vec<f64>,
     /// What its steps carried.
     pub loads: Vec<StepLoad>,
     /// Whether it is one step of decodes alone, with another of the same before it.
     pub decode_only: bool,
     /// Whether the engine was idle before it: its time holds the way of a request into the engine.
     pub from_idle: bool,
+    /// Whether nothing was left to do after it.
+    pub to_idle: bool,
     /// Of its time, what passed before the engine said that a request had come, in seconds; zero where it did not say.
     pub noticed: f64,
+}
+
+impl Stretch {
+    fn add(&mut self, seconds: f64, load: StepLoad) {
+        self.seconds += seconds;
+        self.gaps.push(seconds);
+        self.loads.push(load);
+    }
+
+    /// Whether several requests ended the idleness: sending them takes a client as long as a step, so when the first output should come is not known.
+    pub fn hurried(&self) -> bool {
+        let prompts = |i: usize| self.loads.get(i).map_or(0, |load| load.prompts);
+        self.from_idle && (prompts(0) > 1 || prompts(1) > 1)
+    }
+
+    /// When a client should see its outputs, in seconds from its beginning, and what decides each.
+    ///
+    /// After idleness it begins with an arrival; otherwise where the tokens of a decode step were handed out while its own first step ran.
+    pub fn outputs(&self, work: &Work, rates: &Rates, asynchronous: bool) -> Vec<(f64, Pace)> {
+        let way = if self.from_idle { rates.get(Term::PathSeconds) } else { 0.0 };
+        let steady = |load: &StepLoad| if load.prefill > 0 { Pace::Prompts } else { Pace::Decodes };
+        let mut outputs = Vec::with_capacity(self.loads.len());
+        if !asynchronous {
+            let mut now = way;
+            outputs.extend(self.loads.iter().map(|load| {
+                now += step(work, rates, &load.batch()).total();
+                (now, steady(load))
+            }));
+            return outputs;
+        }
+        let mut host = Host { free: way, done: 0.0 };
+        let mut under_way: Option<(f64, &StepLoad)> = None;
+        let mut late = false;
+        let mut hand_out = |host: &mut Host<f64>, (end, load): (f64, &StepLoad)| {
+            let was_late = std::mem::replace(&mut late, host.holds_up(end));
+            let pace = match (late, was_late) {
+                (true, _) => Pace::Launch,
+                (_, true) => Pace::AfterLaunch,
+                _ => steady(load),
+            };
+            (host.hand_out(end), pace)
+        };
+        // What follows is a decode step like the last.
+        let follows = self.loads.last().filter(|_| !self.to_idle);
+        for load in self.loads.iter().chain(follows) {
+            let batch = load.batch();
+            let device = device(work, rates, &batch).total();
+            let end = match under_way {
+                // It was launched while the one before it ran.
+                None if !self.from_idle && outputs.is_empty() => {
+                    host.done = device;
+                    device
+                }
+                _ => host.launch(device, launch(work, rates, &batch)),
+            };
+            if let Some(seen) = under_way.replace((end, load)) {
+                outputs.push(hand_out(&mut host, seen));
+            }
+        }
+        if self.to_idle {
+            outputs.extend(under_way.map(|seen| hand_out(&mut host, seen)));
+        }
+        outputs
+    }
 }
 
 /// A run taken apart.
@@ -95,6 +163,7 @@ pub fn replay(run: &EngineRun) -> Replay {
         let began = if idle { came.max(spoke) } else { last };
         let (seconds, noticed) =
             (seen.at - began, if idle { (last - began).max(0.0) } else { 0.0 });
+        let nothing_left = engine.running() == 0 && engine.waiting() == 0;
         let agrees = given.tokens.len() as u64 == seen.generated && given.prompt == seen.prompt;
         match step {
             Some(step) if agrees && seconds > 0.0 => {
@@ -103,16 +172,18 @@ pub fn replay(run: &EngineRun) -> Replay {
                     // A mixed stretch ends where steps are pure again; the client saw its last outputs late, so the first pure step belongs to it.
                     match open.take() {
                         Some(mut mixed) => {
-                            mixed.seconds += seconds;
-                            mixed.loads.push(step.load);
+                            mixed.add(seconds, step.load);
+                            mixed.to_idle = nothing_left;
                             replay.stretches.push(mixed);
                         }
                         None if !idle => replay.stretches.push(Stretch {
                             index,
                             seconds,
+                            gaps: vec![seconds],
                             loads: vec![step.load],
                             decode_only: before_decode,
                             from_idle: false,
+                            to_idle: nothing_left,
                             noticed: 0.0,
                         }),
                         None => {}
@@ -126,14 +197,16 @@ pub fn replay(run: &EngineRun) -> Replay {
                         .unwrap_or(Stretch {
                             index,
                             seconds: 0.0,
+                            gaps: Vec::new(),
                             loads: Vec::new(),
                             decode_only: false,
                             from_idle: idle,
+                            to_idle: false,
                             noticed,
                         });
                     mixed.decode_only = false;
-                    mixed.seconds += seconds;
-                    mixed.loads.push(step.load);
+                    mixed.add(seconds, step.load);
+                    mixed.to_idle = nothing_left;
                     open = Some(mixed);
                 }
                 before_decode = decode;
@@ -145,7 +218,7 @@ pub fn replay(run: &EngineRun) -> Replay {
             }
         }
         (last, spoke) = (seen.at, seen.at);
-        idle = engine.running() == 0 && engine.waiting() == 0;
+        idle = nothing_left;
     }
     replay.stretches.extend(open);
     replay
@@ -165,7 +238,9 @@ pub fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
         match joined.last_mut() {
             Some(last) if stretch.seconds < 0.85 * usual && follows(last) => {
                 last.seconds += stretch.seconds;
+                last.gaps.extend(&stretch.gaps);
                 last.loads.extend(&stretch.loads);
+                last.to_idle = stretch.to_idle;
             }
             _ => joined.push((*stretch).clone()),
         }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use plimsoll_perf::{Batch, StepModel, Work};
 use plimsoll_sim::{
-    Arrival, Budget, End, Ended, Engine, Held, Limits, Loop, Outcome, PlainReplica, Queue, Replica,
-    Sglang, Steps, Stretch, TensorRt, Watch, drive,
+    Arrival, Budget, End, Ended, Engine, Held, Limits, Loop, Outcome, Pace, PlainReplica, Queue,
+    Replica, Sglang, Steps, Stretch, TensorRt, Watch, drive,
 };
 use plimsoll_stats::{Seed, Sketch, batch_means, mean_interval};
 use serde::Serialize;
 
 use crate::arrivals::{Path, Requests, SimulatedClass, Thresholds, ps};
 use crate::demand::{Span, StudyError, in_order};
+use crate::smear::{Gaps, Spread};
 
 /// Which engine's decisions are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +50,9 @@ pub struct SimulatedPool {
     pub path: (f64, u64),
     /// Requests that may wait.
     pub queue: Option<u64>,
-    /// How gaps between tokens vary beyond what the steps explain.
-    pub jitter: Jitter,
+    /// How gaps between tokens vary around what the steps explain.
+    pub spread: Spread,
 }
-
-/// Residual factors of gaps between tokens and their weights; none where nothing was measured.
-pub type Jitter = Vec<(f64, f64)>;
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -223,14 +221,14 @@ pub struct PoolResult {
     /// Tokens generated.
     pub decode_tokens: u64,
     /// Busy share of the least and the most busy replica.
-    pub replica_spread: Spread,
+    pub replica_spread: Ends,
     /// What keeps its requests waiting.
     pub binding: Binding,
 }
 
 /// The least and the most.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub struct Ends {
     /// The least.
     pub low: f64,
     /// The most.
@@ -408,6 +406,7 @@ impl Flow {
             prompts: 0.0,
             decodes: self.decodes as f64,
             context: self.context as f64,
+            uneven: 0.0,
         };
         let traffic = pool.work.traffic(self.steps, &batch);
         let seconds = span / 1e12;
@@ -457,22 +456,24 @@ struct Tally {
     prompt: u64,
     cached: u64,
     output: u64,
-    sketches: [Sketch; 5],
+    sketches: [Sketch; 4],
+    /// Gaps between tokens, by what decided them.
+    gaps: [Sketch; 4],
     /// Times to the first token and to the last, in the order of arrival, where one run is all there is.
     series: Option<[Vec<(u64, f64)>; 2]>,
 }
 
-const METRICS: [&str; 5] = ["ttft", "itl", "tpot", "e2e", "queue"];
+const METRICS: [&str; 4] = ["ttft", "tpot", "e2e", "queue"];
 const TTFT: usize = 0;
-const ITL: usize = 1;
-const TPOT: usize = 2;
-const E2E: usize = 3;
-const QUEUE: usize = 4;
+const TPOT: usize = 1;
+const E2E: usize = 2;
+const QUEUE: usize = 3;
 
 impl Tally {
     fn new(series: bool) -> Self {
         // A microsecond is all that anybody asks for.
         let sketches = std::array::from_fn(|_| Sketch::new(1e-6));
+        let gaps = sketches.clone();
         Self {
             offered: 0,
             completed: 0,
@@ -484,6 +485,7 @@ impl Tally {
             cached: 0,
             output: 0,
             sketches,
+            gaps,
             series: series.then(Default::default),
         }
     }
@@ -537,21 +539,38 @@ impl Tally {
         self.prompt += other.prompt;
         self.cached += other.cached;
         self.output += other.output;
-        for (own, other) in self.sketches.iter_mut().zip(&other.sketches) {
+        let own = self.sketches.iter_mut().chain(&mut self.gaps);
+        for (own, other) in own.zip(other.sketches.iter().chain(&other.gaps)) {
             own.merge(other);
         }
+    }
+
+    /// Gaps between tokens, spread out as a calibration saw them; in seconds.
+    fn gaps(&self, spread: &Spread) -> Option<Distribution> {
+        let mut gaps = Gaps::default();
+        for (pace, sketch) in Pace::ALL.into_iter().zip(&self.gaps) {
+            sketch.counts().for_each(|(seconds, n)| gaps.add(ps(seconds), pace, n));
+        }
+        let (sum, n) = self.gaps.iter().fold((0.0, 0), |(sum, n), sketch| {
+            (sum + sketch.mean().unwrap_or(0.0) * sketch.count() as f64, n + sketch.count())
+        });
+        let [p50, p90, p95, p99] = gaps.quantiles(spread, [0.5, 0.9, 0.95, 0.99])?;
+        Some(Distribution { mean: sum / n as f64, p50, p90, p95, p99 }.times(1e3))
+    }
+}
+
+impl Distribution {
+    fn times(self, factor: f64) -> Self {
+        let Self { mean, p50, p90, p95, p99 } = self;
+        let [mean, p50, p90, p95, p99] = [mean, p50, p90, p95, p99].map(|x| x * factor);
+        Self { mean, p50, p90, p95, p99 }
     }
 }
 
 fn distribution(sketch: &Sketch) -> Option<Distribution> {
-    let at = |p: f64| sketch.quantile(p).map(|s| s * 1e3);
-    Some(Distribution {
-        mean: sketch.mean()? * 1e3,
-        p50: at(0.5)?,
-        p90: at(0.9)?,
-        p95: at(0.95)?,
-        p99: at(0.99)?,
-    })
+    let at = |p: f64| sketch.quantile(p);
+    let (p50, p90, p95, p99) = (at(0.5)?, at(0.9)?, at(0.95)?, at(0.99)?);
+    Some(Distribution { mean: sketch.mean()?, p50, p90, p95, p99 }.times(1e3))
 }
 
 /// One run of one pool, as it is watched.
@@ -605,9 +624,9 @@ impl<'a, R: Record> Run<'a, R> {
 }
 
 impl<R: Record> Watch for Run<'_, R> {
-    fn gap(&mut self, class: u16, ps: u64, count: u64) {
+    fn gap(&mut self, class: u16, ps: u64, pace: Pace, count: u64) {
         if let Some(tally) = self.tallies.get_mut(class as usize).filter(|_| self.counts) {
-            tally.sketches[ITL].record(ps as f64 / 1e12, count);
+            tally.gaps[pace as usize].record(ps as f64 / 1e12, count);
         }
     }
 
@@ -851,7 +870,7 @@ fn conclude(
             },
             prefill_tokens: flow.prefill,
             decode_tokens: flow.decodes,
-            replica_spread: Spread { low: mean_busy, high: mean_busy },
+            replica_spread: Ends { low: mean_busy, high: mean_busy },
             binding: flow.binding(&pool.name, from),
         });
         if let (Some(timeline), Some((window, flows))) =
@@ -905,16 +924,21 @@ fn sure(
         }
         return;
     }
-    for metric in [TTFT, ITL, TPOT, E2E, QUEUE] {
-        for (what, p) in [("mean", None), ("p50", Some(0.5)), ("p95", Some(0.95))] {
-            let values: Vec<f64> = runs
-                .iter()
-                .filter_map(|run| {
-                    let sketch = &run.tallies[i].sketches[metric];
-                    p.map_or_else(|| sketch.mean(), |p| sketch.quantile(p)).map(|s| s * 1e3)
-                })
-                .collect();
-            add(format!("{}_{what}_ms", METRICS[metric]), mean_interval(&values, input.level));
+    let all: Vec<[Option<Distribution>; 5]> = runs
+        .iter()
+        .map(|run| {
+            let tally = &run.tallies[i];
+            let [ttft, tpot, e2e, queue] =
+                [TTFT, TPOT, E2E, QUEUE].map(|m| distribution(&tally.sketches[m]));
+            [ttft, tpot, e2e, queue, tally.gaps(&pool.spread)]
+        })
+        .collect();
+    for (m, metric) in METRICS.into_iter().chain(["itl"]).enumerate() {
+        let picks: [(&str, fn(Distribution) -> f64); 3] =
+            [("mean", |d| d.mean), ("p50", |d| d.p50), ("p95", |d| d.p95)];
+        for (what, pick) in picks {
+            let values: Vec<f64> = all.iter().filter_map(|run| run[m].map(pick)).collect();
+            add(format!("{metric}_{what}_ms"), mean_interval(&values, input.level));
         }
     }
     let shares: Vec<f64> = runs
@@ -930,7 +954,7 @@ fn sure(
 
 fn class_result(pool: &SimulatedPool, own: &SimulatedClass, tally: &Tally) -> ClassResult {
     let over = tally.completed + tally.rejected + tally.timed_out;
-    let [ttft, itl, tpot, e2e, queue] = &tally.sketches;
+    let [ttft, tpot, e2e, queue] = &tally.sketches;
     ClassResult {
         name: own.class.name.clone(),
         pool: pool.name.clone(),
@@ -948,7 +972,7 @@ fn class_result(pool: &SimulatedPool, own: &SimulatedClass, tally: &Tally) -> Cl
         cached_tokens: tally.cached,
         output_tokens: tally.output,
         ttft_ms: distribution(ttft),
-        itl_ms: distribution(itl),
+        itl_ms: tally.gaps(&pool.spread),
         tpot_ms: distribution(tpot),
         e2e_ms: distribution(e2e),
         queue_ms: distribution(queue),

@@ -47,6 +47,8 @@ fn pool(config: &str) -> (Work, Rates) {
         Term::PieceSeconds => 3.9e-4,
         // The engine has neither a way in nor waves that a model must be told of.
         Term::PathSeconds | Term::PathTokenSeconds | Term::WaveShare => 0.0,
+        // The engine of these tests schedules between steps, and lengths are means.
+        Term::LaunchSeconds | Term::LaunchSequenceSeconds | Term::UnevenShare => 0.0,
     });
     (work, Rates { sheet, terms, plain: [0.70, 0.73] })
 }

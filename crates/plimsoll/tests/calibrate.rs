@@ -78,6 +78,37 @@ fn a_step_log_calibrates_within_its_bars() {
     assert_eq!(written["coefficients"], document["coefficients"]);
 }
 
+/// The bars of open loops, calibrated on closed ones of one token budget: throughput and mean gap within 3% at every load and at other budgets, first
+/// tokens within 10% below the knee and 20% beyond it. One is known to miss: the median first token of the long prompts, which are read in
+/// steps of four times the budget that was calibrated.
+#[test]
+fn closed_loops_predict_open_ones() {
+    let scratch = Scratch::new("open");
+    let into = scratch.path("h200.json");
+    assert_eq!(json(&["calibrate", LOG, "--runs", "prefill-*,closed-*", "--into", &into]).0, 0);
+    let mut seen = 0;
+    for file in ["llama31_8b", "llama31_8b_b8192", "llama31_8b_kv64k"] {
+        let log = format!("validation/vllm_h200/{file}.jsonl.gz");
+        let (code, document) = json(&["validate", &log, "--calibration", &into]);
+        assert_eq!(code, 0, "{document}");
+        let runs = document["runs"].as_array().expect("runs");
+        let open = |r: &&Value| r["run"].as_str().is_some_and(|name| name.starts_with("poisson"));
+        for run in runs.iter().filter(open) {
+            let error = |metric: &str| {
+                let all = run["metrics"].as_array().expect("metrics");
+                let found = all.iter().find(|m| m["name"] == metric);
+                number(&found.unwrap_or_else(|| panic!("no {metric}"))["error_pct"]).abs()
+            };
+            assert!(error("throughput") <= 3.0 && error("itl_mean") <= 3.0, "{run}");
+            let first = if run["beyond_knee"] == true { 20.0 } else { 10.0 };
+            let median = if run["run"] == "poisson-long-r1.5" { 13.0 } else { first };
+            assert!(error("ttft_p50") <= median && error("ttft_p95") <= first, "{run}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 6);
+}
+
 /// Three points: few constants are informed, the rest stay built in, and no more is claimed.
 #[test]
 fn three_points_do_not_overfit() {
@@ -296,7 +327,7 @@ fn the_bars_on_published_measurements() {
 fn our_own_measurements_are_validated() {
     let (code, document) = json(&["validate"]);
     assert_eq!((code, &document["suite"]), (0, &"engine".into()));
-    // The 8B's open loops below the knee, simulated from their requests: throughput and mean gap within 5%, first tokens within 15%.
+    // The 8B's open loops below the knee, simulated from their requests: throughput and mean gap within 3%, first tokens within 15%.
     for run in document["runs"].as_array().expect("runs") {
         let (name, file) =
             (run["run"].as_str().expect("a name"), run["file"].as_str().expect("a file"));
@@ -310,7 +341,7 @@ fn our_own_measurements_are_validated() {
                 all.iter().find(|m| m["name"] == metric).unwrap_or_else(|| panic!("no {metric}"));
             number(&found["error_pct"]).abs()
         };
-        assert!(error("throughput") <= 5.0 && error("itl_mean") <= 5.0, "{run}");
+        assert!(error("throughput") <= 3.0 && error("itl_mean") <= 3.0, "{run}");
         assert!(error("ttft_p50") <= 15.0 && error("ttft_p95") <= 15.0, "{run}");
     }
     let pools = document["pools"].as_array().expect("pools");
@@ -436,6 +467,13 @@ fn a_calibration_that_lies_is_refused() {
     assert_eq!(check(&|v| v["region"]["decodes"] = "many".into(), "/region/decodes"), Some(2));
     assert_eq!(check(&|v| v["setup"]["kv_element_bytes"] = 1.into(), "cached numbers"), Some(2));
     assert_eq!(check(&|v| v["setup"]["engine"] = "vllm@0.8".into(), "schedules"), Some(2));
+    assert_eq!(check(&|v| v["spread"]["launch_s"] = "wide".into(), "/spread/launch_s"), Some(2));
+    assert_eq!(check(&|v| v["spread"]["decodes_s"][3] = 1e9.into(), "/spread/decodes_s"), Some(2));
+    // One that was written before spreads were kept is as good as it was.
+    let old = |v: &mut Value| {
+        v.as_object_mut().expect("an object").remove("spread");
+    };
+    assert_eq!(check(&old, "plimsoll/review/v1"), Some(0));
     // One that was never tested says so, and borrows the built-in errors.
     assert_eq!(
         check(&|v| v["left_out"] = serde_json::json!([]), "nothing was left to test it on"),

@@ -68,7 +68,7 @@ pub fn hash(numbers: impl Iterator<Item = u64>) -> u64 {
 /// All three answers, over a thousand steps each.
 pub fn answers(model: &StepModel) -> [u64; 3] {
     let pieces = loads(1000, false).into_iter().flat_map(|load| {
-        let piece = model.decode_piece(load.decodes, load.context);
+        let piece = model.decode_piece(load.decodes, load.context, 0);
         [piece.base, piece.slope, piece.until]
     });
     [

@@ -18,7 +18,7 @@ use plimsoll_sim::Loop;
 use plimsoll_stats::Seed;
 use plimsoll_study::{
     BenchPoint, CalibrateError, CalibrateInput, Calibration, Decides, EngineRun, Fit, FitInput,
-    Flag, PoolSteps, RunSetup, SimulateInput, SimulatedClass, SimulatedPool, calibrate,
+    Flag, PoolSteps, RunSetup, SimulateInput, SimulatedClass, SimulatedPool, Spread, calibrate,
     engine_summary, fit, known_run, pool_steps, simulate_known, simulate_run,
 };
 use plimsoll_units::Tokens;
@@ -87,11 +87,11 @@ pub(super) fn simulate(
     let described = describe(&PoolArgs::bare(), std::slice::from_ref(run), &catalog)?;
     let input = pool_input(&described, &catalog, None, None, None)?;
     let (steps, mut rates, _) = steps_of(&input, &catalog)?;
+    let mut spread = Spread::default();
     if let Some(path) = &args.calibration {
-        apply_file(path, &input, &mut rates)?;
+        spread = apply_file(path, &input, &mut rates)?;
     }
-    let asynchronous = input.engine.async_scheduling != Some(false);
-    let known = known_run(run, &steps, &rates, asynchronous);
+    let known = known_run(run, &steps, &rates);
     let last = known.arrivals.iter().map(|a| a.at).max().unwrap_or(0);
     // A closed loop has no last arrival; how long it takes is not known before.
     let seconds = match known.clients {
@@ -111,7 +111,7 @@ pub(super) fn simulate(
         work: steps.work.clone(),
         path: (known.way, 1),
         queue: None,
-        jitter: Vec::new(),
+        spread,
     };
     let study = SimulateInput {
         pools: vec![pool],
@@ -146,8 +146,8 @@ pub(super) fn simulate(
     Ok(shown(&document, global))
 }
 
-/// Takes the step times of a calibration, where it is of this model and device.
-fn apply_file(path: &Path, input: &FitInput<'_>, rates: &mut Rates) -> Result<(), Failure> {
+/// Takes the step times of a calibration, where it is of this model and device, and says how gaps spread around them.
+fn apply_file(path: &Path, input: &FitInput<'_>, rates: &mut Rates) -> Result<Spread, Failure> {
     let name = path.display().to_string();
     let own = calibration(&files::read_text(path)?).map_err(|error| {
         Failure::one(Diagnostic::about("bad-calibration", name.clone(), error.to_string()))
@@ -160,7 +160,7 @@ fn apply_file(path: &Path, input: &FitInput<'_>, rates: &mut Rates) -> Result<()
         return Err(Failure::one(Diagnostic::about("bad-calibration", name, message)));
     }
     own.apply(rates);
-    Ok(())
+    Ok(own.spread)
 }
 
 /// Step logs against our engine: every run is simulated from its setup and its requests.
@@ -184,10 +184,11 @@ pub(super) fn validate(
         let described = describe(&PoolArgs::bare(), runs, &catalog)?;
         let input = pool_input(&described, &catalog, None, None, None)?;
         let (steps, mut rates, _) = steps_of(&input, &catalog)?;
+        let mut spread = Spread::default();
         match times {
             StepTimes::BuiltIn => {}
             StepTimes::File(path) => {
-                apply_file(path, &input, &mut rates)?;
+                spread = apply_file(path, &input, &mut rates)?;
             }
             StepTimes::ClosedLoops => {
                 let (closed, open): (Vec<_>, Vec<_>) =
@@ -196,11 +197,11 @@ pub(super) fn validate(
                     Given { points: &[], runs: &closed, held_out: &open, flags: Vec::new() };
                 let calibration = fitted(&input, given, &unfitted(&catalog))?;
                 rates = calibration.rates;
+                spread = calibration.spread.clone();
                 calibrations.push((described, calibration));
             }
         }
-        let asynchronous = input.engine.async_scheduling != Some(false);
-        outcomes.extend(runs.iter().map(|run| simulate_run(run, &steps, &rates, asynchronous)));
+        outcomes.extend(runs.iter().map(|run| simulate_run(run, &steps, &rates, &spread)));
     }
     let mut documents = Vec::new();
     for (described, calibration) in &calibrations {

@@ -10,7 +10,7 @@ use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, pool_fit, serves};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
     Bands, Fit, FitInput, Phase, PoolPerformance, PoolPerformanceInput, PoolSteps, Provenance,
-    Region, pool_performance, pool_steps, served_lengths,
+    Region, Spread, pool_performance, pool_steps, served_lengths,
 };
 
 use super::today;
@@ -25,6 +25,8 @@ pub(super) struct PoolTimes<'a> {
     pub(super) rates: Rates,
     pub(super) bands: Bands,
     pub(super) region: Option<Region>,
+    /// How gaps spread around their prediction, where a calibration saw it.
+    pub(super) spread: Spread,
     pub(super) notes: Vec<String>,
 }
 
@@ -53,7 +55,7 @@ pub(super) fn times<'a>(
         ttft: steps.band_of(catalog, "prefill"),
         peak: steps.band_of(catalog, "throughput"),
     };
-    let (mut region, mut notes) = (None, Vec::new());
+    let (mut region, mut spread, mut notes) = (None, Spread::default(), Vec::new());
     if let Some(file) = &pool.calibration {
         let path = scenario.parent().unwrap_or(Path::new("")).join(file);
         let own = calibration(&files::read_text(&path)?).map_err(|error| {
@@ -91,9 +93,9 @@ pub(super) fn times<'a>(
             bands.peak =
                 if bands.itl.p90_abs_pct >= worse { &bands.itl } else { &bands.ttft }.clone();
         }
-        region = Some(own.region);
+        (region, spread) = (Some(own.region), own.spread);
     }
-    Ok(PoolTimes { input, steps, rates, bands, region, notes })
+    Ok(PoolTimes { input, steps, rates, bands, region, spread, notes })
 }
 
 /// One for each pool that serves anything.
@@ -114,7 +116,7 @@ pub(super) fn pools(
             .filter(|class| serves(&loaded.scenario, pool, &class.name))
             .collect();
         let Some(lengths) = served_lengths(&served, seed).filter(|_| budget.fits) else { continue };
-        let PoolTimes { input, steps, rates, bands, region, mut notes } =
+        let PoolTimes { input, steps, rates, bands, region, mut notes, .. } =
             times(loaded, scenario, pool, budget, &rows)?;
         if pool.speculation.is_some() {
             notes.push("speculative decoding is not in its step times".to_owned());

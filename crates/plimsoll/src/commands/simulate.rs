@@ -249,7 +249,7 @@ fn simulated(
         work: own.steps.work,
         path: (path.request_seconds, 1),
         queue: pool.queue.as_ref().and_then(|q| q.requests.map(|n| n.get())),
-        jitter: Vec::new(),
+        spread: own.spread,
     }
 }
 
