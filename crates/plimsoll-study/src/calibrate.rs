@@ -300,7 +300,7 @@ pub fn calibrate(input: &CalibrateInput<'_>) -> Result<Calibration, CalibrateErr
     })
 }
 
-/// How far the gaps of all stretches were from what the fit says of them. Runs count by the root of their steps, as in the fit.
+/// How far the gaps of all stretches were from what the fit says of them, each gap as much as any other.
 fn spread(rows: &[Row], pool: &PoolSteps, rates: &Rates) -> Spread {
     let mut differed = Vec::new();
     for row in rows {
@@ -312,9 +312,10 @@ fn spread(rows: &[Row], pool: &PoolSteps, rates: &Rates) -> Spread {
         let mut before = 0.0;
         let outputs = stretch.outputs(&pool.work, rates, pool.asynchronous());
         for (i, ((at, pace), measured)) in outputs.into_iter().zip(&stretch.gaps).enumerate() {
-            // A first token from idleness is no gap.
-            if !(stretch.from_idle && i == 0) {
-                let difference = measured - (at - before);
+            // A first token from idleness is no gap, and ten times what was predicted is no jitter: a kernel was compiled, or the client stood still.
+            let predicted = at - before;
+            if !(stretch.from_idle && i == 0) && *measured < 10.0 * predicted {
+                let difference = measured - predicted;
                 differed.push(Differed { pace, difference, weight: 1.0 });
             }
             before = at;
