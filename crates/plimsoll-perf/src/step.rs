@@ -187,7 +187,12 @@ pub fn device(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         + work.recurrent_layers * rates.get(Term::RecurrentLayerSeconds)
         + sequences * rates.get(Term::SequenceSeconds)
         + batch.prefill / copies * work.layers * rates.get(Term::TokenSeconds);
-    Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead }
+    let parts = Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead };
+    // Small kernels are over before the next is launched, however long the large ones take.
+    let bare = work.graph_tokens.is_none_or(|most| tokens_all > most);
+    let starved =
+        if bare { work.starved * host_seconds(work, rates, tokens_all, true) } else { 0.0 };
+    Parts { overhead: overhead + starved, ..parts }
 }
 
 /// What the host of an asynchronous engine needs for a step.

@@ -218,7 +218,8 @@ pub fn drive<E: Engine>(
                     arrived: at,
                     scheduled: None,
                     first: None,
-                    done: at,
+                    // Who is turned away is so at once; who gave up on the way is missed when it comes.
+                    done: if end == End::TimedOut { now.max(at) } else { at },
                     prompt,
                     output: 0,
                     cached: 0,

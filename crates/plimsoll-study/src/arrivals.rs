@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use plimsoll_perf::RequestPath;
 use plimsoll_sim::{Arrival, Content, Segment, Wanted};
 use plimsoll_stats::{ArrivalError, Arrivals, Process, RateCurve, Seed, Spacing, Stream};
 use plimsoll_workload::{Class, Growth, Request, Shift, Task};
@@ -73,6 +74,7 @@ struct ClassRequests<'a> {
 struct Pending {
     ps: u64,
     order: u64,
+    output: u64,
     wanted: Wanted,
 }
 
@@ -103,28 +105,35 @@ pub(crate) struct Requests<'a> {
     next: BinaryHeap<Reverse<(u64, usize)>>,
     ready: Vec<Option<Pending>>,
     path: Path,
+    last: u64,
 }
 
-/// The way in front of an engine: so many servers, each takes as long for a request.
+/// The way in front of an engine: so many servers. A request takes its time to pass, and is work for a server as long as its output is; who comes while all
+/// of them have work waits. The work is done when the request comes, not as its tokens do: what servers have to do is right, when they do it is not.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    service: u64,
+    request: u64,
+    token: u64,
     /// When each server is free.
     free: BinaryHeap<Reverse<u64>>,
 }
 
 impl Path {
-    pub(crate) fn new(seconds: f64, servers: u64) -> Self {
-        let servers = usize::try_from(servers).unwrap_or(1).max(1);
-        Self { service: ps(seconds), free: std::iter::repeat_n(Reverse(0), servers).collect() }
+    pub(crate) fn new(path: &RequestPath) -> Self {
+        let servers = (path.servers as usize).max(1);
+        Self {
+            request: ps(path.request_seconds),
+            token: ps(path.token_seconds),
+            free: std::iter::repeat_n(Reverse(0), servers).collect(),
+        }
     }
 
-    /// When a request that is sent now has passed.
-    pub(crate) fn pass(&mut self, sent: u64) -> u64 {
+    /// When a request that is sent now, and will generate so many tokens, has passed.
+    pub(crate) fn pass(&mut self, sent: u64, output: u64) -> u64 {
         let Reverse(free) = self.free.pop().unwrap_or(Reverse(0));
-        let through = sent.max(free).saturating_add(self.service);
-        self.free.push(Reverse(through));
-        through
+        let from = sent.max(free);
+        self.free.push(Reverse(from.saturating_add(self.token.saturating_mul(output))));
+        from.saturating_add(self.request)
     }
 }
 
@@ -175,6 +184,7 @@ impl<'a> Requests<'a> {
             classes: streams,
             next: BinaryHeap::new(),
             path,
+            last: 0,
         };
         for i in 0..requests.classes.len() {
             requests.refill(i);
@@ -195,10 +205,12 @@ impl Iterator for Requests<'_> {
 
     fn next(&mut self) -> Option<Arrival> {
         let Reverse((sent, i)) = self.next.pop()?;
-        let Pending { wanted, .. } = self.ready[i].take()?;
+        let Pending { wanted, output, .. } = self.ready[i].take()?;
         let gives_up = self.classes[i].class.deadline.map(|d| sent.saturating_add(ps(d)));
         self.refill(i);
-        Some(Arrival { at: self.path.pass(sent), sent, wanted, gives_up })
+        // Servers pass requests on in the order they came.
+        self.last = self.last.max(self.path.pass(sent, output));
+        Some(Arrival { at: self.last, sent, wanted, gives_up })
     }
 }
 
@@ -231,6 +243,7 @@ impl ClassRequests<'_> {
                     pending.push(Reverse(Pending {
                         ps: t,
                         order: order + sample.min(255),
+                        output: (request.output.get() / u64::from(request.samples.max(1))).max(1),
                         wanted: wanted.clone(),
                     }));
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_perf::{Batch, StepModel, Work};
+use plimsoll_perf::{Batch, RequestPath, StepModel, Work};
 use plimsoll_sim::{
     Arrival, Budget, End, Ended, Engine, Held, Limits, Loop, Outcome, Pace, PlainReplica, Queue,
     Replica, Sglang, Steps, Stretch, TensorRt, Watch, drive,
@@ -46,8 +46,8 @@ pub struct SimulatedPool {
     pub bandwidth: f64,
     /// The same of operations.
     pub peak: f64,
-    /// What a request spends in front of the engine, in seconds, and how many servers share it.
-    pub path: (f64, u64),
+    /// The servers in front of the engine.
+    pub path: RequestPath,
     /// Requests that may wait.
     pub queue: Option<u64>,
     /// How gaps between tokens vary around what the steps explain.
@@ -411,7 +411,6 @@ impl Flow {
         let traffic = pool.work.traffic(self.steps, &batch);
         let seconds = span / 1e12;
         let blocks = pool.limits.kv.blocks.max(1) as f64;
-        let (path, servers) = pool.path;
         Utilisation {
             busy: self.busy as f64 / span,
             kv_mean: self.blocks as f64 / span / blocks,
@@ -422,7 +421,7 @@ impl Flow {
             waiting_max: self.waiting_max,
             bandwidth: traffic.bytes / (pool.bandwidth * seconds),
             compute: traffic.flops / (pool.peak * seconds),
-            path: self.arrived as f64 * path / (servers.max(1) as f64 * seconds),
+            path: pool.path.utilisation(self.decodes as f64 / seconds),
         }
     }
 
@@ -785,7 +784,7 @@ pub fn simulate<R: Record + Send>(
     let mut record = record;
     for pool in &input.pools {
         let one = |run: u32, record: Option<&mut R>| -> Result<RunResult, StudyError> {
-            let path = Path::new(pool.path.0, pool.path.1);
+            let path = Path::new(&pool.path);
             let seed = input.seed.run(u64::from(run));
             let arrivals =
                 Requests::new(&pool.classes, input.hour, input.events, total, seed, path)

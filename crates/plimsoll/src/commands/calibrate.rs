@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::ValueEnum as _;
 use plimsoll_evidence::{ResultsError, calibration, lint_sweep, results};
 use plimsoll_fleet::Catalog;
-use plimsoll_perf::{Rates, constants, dtype};
+use plimsoll_perf::{Rates, RequestPath, constants, dtype};
 use plimsoll_report::{
     CalibrationDocument, EngineDocument, SimulationDocument, calibrate_json, calibrate_text,
     calibration_json, engine_json, engine_text,
@@ -109,7 +109,7 @@ pub(super) fn simulate(
         bandwidth: steps.sheet.bandwidth,
         peak: steps.sheet.peak,
         work: steps.work.clone(),
-        path: (known.way, 1),
+        path: RequestPath::of(&rates, 1.0),
         queue: None,
         spread,
     };

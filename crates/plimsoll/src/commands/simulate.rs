@@ -236,7 +236,6 @@ fn simulated(
             s.accept_length.get()
         ));
     }
-    let path = RequestPath::of(&own.rates, 1.0);
     SimulatedPool {
         name: name.to_owned(),
         replicas: pool.replicas.now(),
@@ -247,7 +246,7 @@ fn simulated(
         bandwidth: own.steps.sheet.bandwidth,
         peak: own.steps.sheet.peak,
         work: own.steps.work,
-        path: (path.request_seconds, 1),
+        path: RequestPath::of(&own.rates, 1.0),
         queue: pool.queue.as_ref().and_then(|q| q.requests.map(|n| n.get())),
         spread: own.spread,
     }
