@@ -65,6 +65,37 @@ struct Slot {
 /// What comes at values of the common count: (count, slot, stamp). Some may be no more.
 type Coming = BinaryHeap<Reverse<(u64, u32, u64)>>;
 
+/// Those that wait, by rank and serial: (rank, serial, slot). Some may have gone.
+#[derive(Debug, Default)]
+struct Line {
+    /// Most come in their order, however many wait.
+    in_order: VecDeque<(u32, u64, u32)>,
+    others: BinaryHeap<Reverse<(u32, u64, u32)>>,
+}
+
+impl Line {
+    fn push(&mut self, one: (u32, u64, u32)) {
+        if self.in_order.back().is_none_or(|last| *last < one) {
+            self.in_order.push_back(one);
+        } else {
+            self.others.push(Reverse(one));
+        }
+    }
+
+    fn first(&self) -> Option<(u32, u64, u32)> {
+        let other = self.others.peek().map(|Reverse(one)| *one);
+        self.in_order.front().copied().into_iter().chain(other).min()
+    }
+
+    fn pop(&mut self) {
+        if self.in_order.front().copied() == self.first() {
+            self.in_order.pop_front();
+        } else {
+            self.others.pop();
+        }
+    }
+}
+
 /// A step that has been decided on.
 #[derive(Debug, Default)]
 struct Planned {
@@ -114,8 +145,7 @@ pub struct Replica<'a> {
     /// Slots by serial, from the oldest that is still there.
     by_serial: VecDeque<u32>,
     oldest: u64,
-    /// By rank and serial; some may have gone.
-    waiting: BinaryHeap<Reverse<(u32, u64, u32)>>,
+    waiting: Line,
     waiting_count: u64,
     /// Whoever was let in, in order; some may have gone.
     order: Vec<(u32, u64)>,
@@ -181,7 +211,7 @@ impl<'a> Replica<'a> {
             spare: Vec::new(),
             by_serial: VecDeque::new(),
             oldest: 0,
-            waiting: BinaryHeap::new(),
+            waiting: Line::default(),
             waiting_count: 0,
             order: Vec::new(),
             turns: 0,
@@ -260,13 +290,13 @@ impl<'a> Replica<'a> {
     fn wait(&mut self, index: u32) {
         let own = &mut self.slots[index as usize];
         own.place = Place::Waiting;
-        self.waiting.push(Reverse((own.wanted.rank, own.serial, index)));
+        self.waiting.push((own.wanted.rank, own.serial, index));
         self.waiting_count += 1;
     }
 
     /// The first in line.
     fn next(&mut self) -> Option<u32> {
-        while let Some(Reverse((_, serial, index))) = self.waiting.peek().copied() {
+        while let Some((_, serial, index)) = self.waiting.first() {
             let own = &self.slots[index as usize];
             if own.serial == serial && own.place == Place::Waiting {
                 return Some(index);
@@ -276,15 +306,14 @@ impl<'a> Replica<'a> {
         None
     }
 
-    /// Whoever runs, in order.
-    fn in_order(&mut self) -> Vec<u32> {
+    /// Forgets whoever runs no more.
+    fn tidy_order(&mut self) {
         let slots = &self.slots;
         let runs = |own: &Slot| !matches!(own.place, Place::Gone | Place::Waiting);
         self.order.retain(|(index, turn)| {
             let own = &slots[*index as usize];
             own.turn == *turn && runs(own)
         });
-        self.order.iter().map(|(index, _)| *index).collect()
     }
 
     /// The residue of the count at which a sequence with so many tokens computed at `count` fills its blocks to the end.
@@ -486,9 +515,11 @@ impl<'a> Replica<'a> {
     fn walk(&mut self, budget: &mut u64) {
         let kv = self.limits.kv;
         let decode_tokens = self.limits.decode_tokens();
+        self.tidy_order();
         let mut all: Vec<Walker> = self
-            .in_order()
-            .into_iter()
+            .order
+            .iter()
+            .map(|(index, _)| *index)
             .filter(|index| self.slots[*index as usize].place != Place::Leaving)
             .map(|index| {
                 let own = &self.slots[index as usize];
@@ -613,9 +644,8 @@ impl<'a> Replica<'a> {
         let own = &mut self.slots[index as usize];
         let whole = (own.computed / self.limits.kv.block_tokens).max(own.full);
         own.full = 0;
-        let mut hold = std::mem::take(&mut own.hold);
-        self.pool.name(&mut hold, whole);
-        self.pool.close(&hold, own.rooms, whole);
+        self.pool.name(&mut own.hold, whole);
+        self.pool.close(&mut own.hold, own.rooms, whole);
         self.running -= 1;
     }
 
@@ -662,7 +692,7 @@ impl<'a> Replica<'a> {
             let Admission { computed, wanted, rooms, hit, take } = admission;
             let own = &mut self.slots[index as usize];
             let name = Self::own_name(own);
-            own.hold = self.pool.open(own.wanted.content.as_deref(), name, hit);
+            self.pool.open(&mut own.hold, own.wanted.content.as_deref(), name, hit);
             self.pool.take(take);
             (own.place, own.computed, own.rooms) = (Place::Reading, computed, rooms);
             own.turn = self.turns;
@@ -677,7 +707,7 @@ impl<'a> Replica<'a> {
         }
         // Those that have gone are forgotten now and then.
         if self.order.len() as u64 > 2 * self.running + 64 {
-            self.in_order();
+            self.tidy_order();
         }
     }
 

@@ -133,15 +133,21 @@ impl SegmentPool {
         hit
     }
 
-    /// A sequence that begins with the first `hit` stretches of a content.
-    pub(crate) fn open(&mut self, content: Option<&Content>, own: Option<u64>, hit: u64) -> Hold {
-        let mut hold = Hold { named: hit, ..Hold::default() };
-        if self.cached {
-            for part in parts(content, own, self.kv.block_tokens) {
-                self.extend(&mut hold, part);
-            }
+    /// A sequence that held nothing begins with the first `hit` stretches of a content.
+    pub(crate) fn open(
+        &mut self,
+        hold: &mut Hold,
+        content: Option<&Content>,
+        own: Option<u64>,
+        hit: u64,
+    ) {
+        if !self.cached {
+            return;
         }
-        hold
+        hold.named = hit;
+        for part in parts(content, own, self.kv.block_tokens) {
+            self.extend(hold, part);
+        }
     }
 
     /// A sequence that is about to give everything up will want to find its own rest again.
@@ -341,7 +347,7 @@ impl SegmentPool {
     }
 
     /// A sequence with these rooms gives up everything, from its end; so many of its stretches are full of tokens.
-    pub(crate) fn close(&mut self, hold: &Hold, rooms: Rooms, whole: u64) {
+    pub(crate) fn close(&mut self, hold: &mut Hold, rooms: Rooms, whole: u64) {
         let (full, held) = (self.kv.full, self.kv.held(rooms));
         if !self.cached {
             self.free += held;
@@ -351,18 +357,19 @@ impl SegmentPool {
         self.give(held - rooms.filled * full);
         self.give_first((rooms.filled - whole) * full);
         self.give((whole - hold.named) * full);
-        for Use { node: index, depth, .. } in hold.path.iter().rev() {
-            let node = &mut self.nodes[*index as usize];
+        for Use { node: index, depth, .. } in hold.path.drain(..).rev() {
+            let node = &mut self.nodes[index as usize];
             let before = node.used();
-            leave(&mut node.users, *depth);
+            leave(&mut node.users, depth);
             let used = node.used();
             if used < before {
                 self.free += (before - used) * full;
-                let run = self.line_up(*index, used, (before - used) * full);
-                self.nodes[*index as usize].runs.push_back(run);
+                let run = self.line_up(index, used, (before - used) * full);
+                self.nodes[index as usize].runs.push_back(run);
             }
-            self.forget(*index);
+            self.forget(index);
         }
+        (hold.named, hold.stopped) = (0, false);
     }
 
     /// A node of which nothing is there, and which nobody needs, goes.
@@ -479,7 +486,8 @@ mod tests {
                         let found = fast.look_up(Some(&content), content.own, most);
                         prop_assert_eq!((hit, in_line), (found.stretches, found.in_line));
                         let table = plain.open(&names, hit);
-                        let hold = fast.open(Some(&content), content.own, hit);
+                        let mut hold = Hold::default();
+                        fast.open(&mut hold, Some(&content), content.own, hit);
                         let rooms = Rooms { filled: hit, skipped: 0 };
                         there.push(Both { serial, content, computed: hit * block_tokens, table, hold, rooms });
                     }
@@ -510,7 +518,7 @@ mod tests {
                         let whole = own.computed / block_tokens;
                         fast.name(&mut own.hold, whole);
                         plain.close(own.table, whole);
-                        fast.close(&own.hold, own.rooms, whole);
+                        fast.close(&mut own.hold, own.rooms, whole);
                     }
                 }
                 prop_assert_eq!(plain.free(), fast.free());
@@ -521,9 +529,9 @@ mod tests {
                     prop_assert_eq!(plain.look_up(&names), (found.stretches, found.in_line));
                 }
             }
-            for own in there {
+            for mut own in there {
                 plain.close(own.table, own.computed / block_tokens);
-                fast.close(&own.hold, own.rooms, own.computed / block_tokens);
+                fast.close(&mut own.hold, own.rooms, own.computed / block_tokens);
             }
             prop_assert_eq!((plain.free(), fast.free()), (blocks, blocks));
         }
