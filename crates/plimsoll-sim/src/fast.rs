@@ -83,8 +83,10 @@ impl Line {
     }
 
     fn first(&self) -> Option<(u32, u64, u32)> {
-        let other = self.others.peek().map(|Reverse(one)| *one);
-        self.in_order.front().copied().into_iter().chain(other).min()
+        match (self.in_order.front(), self.others.peek()) {
+            (Some(one), Some(Reverse(other))) => Some(*one.min(other)),
+            (one, other) => one.or(other.map(|Reverse(other)| other)).copied(),
+        }
     }
 
     fn pop(&mut self) {
