@@ -4,7 +4,7 @@
 //! value of a common count of tokens that is known when it joins; each takes a new block when that count has a certain residue, and gives one back when
 //! it has another once it is longer than a window. A stretch of steps in which nothing joins, ends or runs out is leapt over in closed form: within an
 //! affine piece of the step time it is an arithmetic series, exact in whole picoseconds. Where blocks run out, a step's tokens do not go round or
-//! several tokens are guessed, sequences are looked at one by one, as the plain engine does always. That one is the oracle: both must give the same events.
+//! several tokens are guessed with windows, sequences are looked at one by one, as the plain engine does always. That one is the oracle: both must give the same events.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -168,7 +168,7 @@ pub struct Replica<'a> {
     /// Sequences in step by the residue of the count at which they take blocks, and at which they give some back.
     takes: Vec<u64>,
     gives: Vec<u64>,
-    /// Those who have come in step since, and may have more to give back at first; only with windows.
+    /// Those who have come in step since, and may have more to give back at first, or to take; only with windows or guesses.
     fresh: Vec<(u32, u64)>,
     stamps: u64,
     /// The count at which each is done, and at which each has left a block behind its window: (count, slot, stamp).
@@ -351,8 +351,10 @@ impl<'a> Replica<'a> {
         self.lengths.push((computed as i64 + 1 - count as i64, index, stamp));
         let residue = self.residue(computed, count);
         self.takes[residue] += 1;
-        if self.limits.kv.sliding > 0 {
+        if self.limits.kv.sliding > 0 || self.limits.speculation.is_some() {
             self.fresh.push((index, stamp));
+        }
+        if self.limits.kv.sliding > 0 {
             self.windows.push(Reverse((self.passes(computed, count), index, stamp)));
         }
     }
@@ -427,6 +429,26 @@ impl<'a> Replica<'a> {
         (self.takes[residue] * (kv.full + kv.sliding), self.gives[residue] * kv.sliding)
     }
 
+    /// Blocks that those in step take to generate and to guess, without windows: every value of the count by which the end of their guesses has moved on is
+    /// somebody's residue. Whoever has just come in step had no room for guesses.
+    fn taken_with_guesses(&self) -> u64 {
+        let (kv, guesses) = (self.limits.kv, self.limits.decode_tokens());
+        let passed = self.roomed + guesses..self.count + guesses;
+        let residues = || passed.clone().map(|count| (count % kv.block_tokens) as usize);
+        let mut takes: u64 = residues().map(|residue| self.takes[residue] * kv.full).sum();
+        for (index, stamp) in &self.fresh {
+            let own = &self.slots[*index as usize];
+            // It may have gone since.
+            if own.place == Place::InStep && own.stamp == *stamp {
+                let taking = self.residue(own.computed, own.joined);
+                let rooms = kv.rooms(own.computed, own.computed + guesses);
+                takes += kv.held(rooms) - kv.held(own.rooms);
+                takes -= residues().filter(|residue| *residue == taking).count() as u64 * kv.full;
+            }
+        }
+        takes
+    }
+
     /// Decides on the next step; false where there is nothing to do.
     fn schedule(&mut self, now: u64) -> bool {
         self.plan.clear();
@@ -459,15 +481,17 @@ impl<'a> Replica<'a> {
 
     /// Those that run, all at once, where all of them find what they need; false, and nothing done, where that is not sure.
     fn go_on(&mut self, budget: &mut u64) -> bool {
-        let kv = self.limits.kv;
+        let (kv, guesses) = (self.limits.kv, self.limits.speculation.is_some());
+        let tokens = self.decodes * self.limits.decode_tokens();
         if !self.behind.is_empty()
-            || self.limits.speculation.is_some() && self.decodes > 0
-            || self.decodes > *budget
+            || guesses && kv.sliding > 0 && self.decodes > 0
+            || tokens > *budget
         {
             return false;
         }
-        let (takes, mut gives) = self.exchanged(self.count);
-        let left = *budget - self.decodes;
+        let (takes, mut gives) =
+            if guesses { (self.taken_with_guesses(), 0) } else { self.exchanged(self.count) };
+        let left = *budget - tokens;
         let mut needs = takes;
         let reading = self.reading.filter(|_| left > 0).map(|index| {
             let own = &self.slots[index as usize];
@@ -487,10 +511,10 @@ impl<'a> Replica<'a> {
             return false;
         }
         if self.decodes > 0 {
-            for (index, stamp) in std::mem::take(&mut self.fresh) {
+            for (index, stamp) in self.fresh.drain(..) {
                 let own = &self.slots[index as usize];
                 // It may have gone since.
-                if own.place == Place::InStep && own.stamp == stamp {
+                if kv.sliding > 0 && own.place == Place::InStep && own.stamp == stamp {
                     let skipped = kv.rooms(own.computed, own.computed + 1).skipped;
                     gives += kv.held(own.rooms) - kv.held(Rooms { skipped, ..own.rooms });
                 }
@@ -499,8 +523,9 @@ impl<'a> Replica<'a> {
             self.plan.load.decodes = self.decodes;
             self.plan.load.context = self.context;
             self.plan.load.longest = self.longest();
+            self.plan.load.drafts = tokens - self.decodes;
             self.roomed = self.count;
-            *budget -= self.decodes;
+            *budget -= tokens;
         }
         if let Some((index, tokens, rooms, less, _)) = reading {
             gives += less;
