@@ -348,7 +348,7 @@ impl<'a> Replica<'a> {
         self.context += computed + 1;
         self.in_class(class, 1);
         self.ends.push(Reverse((count + left, index, stamp)));
-        self.lengths.push((computed as i64 + 1 - count as i64, index, stamp));
+        self.lengths.push((computed.cast_signed() + 1 - count.cast_signed(), index, stamp));
         let residue = self.residue(computed, count);
         self.takes[residue] += 1;
         if self.limits.kv.sliding > 0 || self.limits.speculation.is_some() {
