@@ -4,7 +4,7 @@
 //! value of a common count of tokens that is known when it joins; each takes a new block when that count has a certain residue, and gives one back when
 //! it has another once it is longer than a window. A stretch of steps in which nothing joins, ends or runs out is leapt over in closed form: within an
 //! affine piece of the step time it is an arithmetic series, exact in whole picoseconds. Where blocks run out, a step's tokens do not go round or
-//! several tokens are guessed, sequences are looked at one by one, as the plain engine does always. That one is the oracle: both must give the same events.
+//! several tokens are guessed with windows, sequences are looked at one by one, as the plain engine does always. That one is the oracle: both must give the same events.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -65,6 +65,39 @@ struct Slot {
 /// What comes at values of the common count: (count, slot, stamp). Some may be no more.
 type Coming = BinaryHeap<Reverse<(u64, u32, u64)>>;
 
+/// Those that wait, by rank and serial: (rank, serial, slot). Some may have gone.
+#[derive(Debug, Default)]
+struct Line {
+    /// Most come in their order, however many wait.
+    in_order: VecDeque<(u32, u64, u32)>,
+    others: BinaryHeap<Reverse<(u32, u64, u32)>>,
+}
+
+impl Line {
+    fn push(&mut self, one: (u32, u64, u32)) {
+        if self.in_order.back().is_none_or(|last| *last < one) {
+            self.in_order.push_back(one);
+        } else {
+            self.others.push(Reverse(one));
+        }
+    }
+
+    fn first(&self) -> Option<(u32, u64, u32)> {
+        match (self.in_order.front(), self.others.peek()) {
+            (Some(one), Some(Reverse(other))) => Some(*one.min(other)),
+            (one, other) => one.or(other.map(|Reverse(other)| other)).copied(),
+        }
+    }
+
+    fn pop(&mut self) {
+        if self.in_order.front().copied() == self.first() {
+            self.in_order.pop_front();
+        } else {
+            self.others.pop();
+        }
+    }
+}
+
 /// A step that has been decided on.
 #[derive(Debug, Default)]
 struct Planned {
@@ -114,8 +147,7 @@ pub struct Replica<'a> {
     /// Slots by serial, from the oldest that is still there.
     by_serial: VecDeque<u32>,
     oldest: u64,
-    /// By rank and serial; some may have gone.
-    waiting: BinaryHeap<Reverse<(u32, u64, u32)>>,
+    waiting: Line,
     waiting_count: u64,
     /// Whoever was let in, in order; some may have gone.
     order: Vec<(u32, u64)>,
@@ -136,7 +168,7 @@ pub struct Replica<'a> {
     /// Sequences in step by the residue of the count at which they take blocks, and at which they give some back.
     takes: Vec<u64>,
     gives: Vec<u64>,
-    /// Those who have come in step since, and may have more to give back at first; only with windows.
+    /// Those who have come in step since, and may have more to give back at first, or to take; only with windows or guesses.
     fresh: Vec<(u32, u64)>,
     stamps: u64,
     /// The count at which each is done, and at which each has left a block behind its window: (count, slot, stamp).
@@ -181,7 +213,7 @@ impl<'a> Replica<'a> {
             spare: Vec::new(),
             by_serial: VecDeque::new(),
             oldest: 0,
-            waiting: BinaryHeap::new(),
+            waiting: Line::default(),
             waiting_count: 0,
             order: Vec::new(),
             turns: 0,
@@ -260,13 +292,13 @@ impl<'a> Replica<'a> {
     fn wait(&mut self, index: u32) {
         let own = &mut self.slots[index as usize];
         own.place = Place::Waiting;
-        self.waiting.push(Reverse((own.wanted.rank, own.serial, index)));
+        self.waiting.push((own.wanted.rank, own.serial, index));
         self.waiting_count += 1;
     }
 
     /// The first in line.
     fn next(&mut self) -> Option<u32> {
-        while let Some(Reverse((_, serial, index))) = self.waiting.peek().copied() {
+        while let Some((_, serial, index)) = self.waiting.first() {
             let own = &self.slots[index as usize];
             if own.serial == serial && own.place == Place::Waiting {
                 return Some(index);
@@ -276,15 +308,14 @@ impl<'a> Replica<'a> {
         None
     }
 
-    /// Whoever runs, in order.
-    fn in_order(&mut self) -> Vec<u32> {
+    /// Forgets whoever runs no more.
+    fn tidy_order(&mut self) {
         let slots = &self.slots;
         let runs = |own: &Slot| !matches!(own.place, Place::Gone | Place::Waiting);
         self.order.retain(|(index, turn)| {
             let own = &slots[*index as usize];
             own.turn == *turn && runs(own)
         });
-        self.order.iter().map(|(index, _)| *index).collect()
     }
 
     /// The residue of the count at which a sequence with so many tokens computed at `count` fills its blocks to the end.
@@ -317,11 +348,13 @@ impl<'a> Replica<'a> {
         self.context += computed + 1;
         self.in_class(class, 1);
         self.ends.push(Reverse((count + left, index, stamp)));
-        self.lengths.push((computed as i64 + 1 - count as i64, index, stamp));
+        self.lengths.push((computed.cast_signed() + 1 - count.cast_signed(), index, stamp));
         let residue = self.residue(computed, count);
         self.takes[residue] += 1;
-        if self.limits.kv.sliding > 0 {
+        if self.limits.kv.sliding > 0 || self.limits.speculation.is_some() {
             self.fresh.push((index, stamp));
+        }
+        if self.limits.kv.sliding > 0 {
             self.windows.push(Reverse((self.passes(computed, count), index, stamp)));
         }
     }
@@ -396,6 +429,26 @@ impl<'a> Replica<'a> {
         (self.takes[residue] * (kv.full + kv.sliding), self.gives[residue] * kv.sliding)
     }
 
+    /// Blocks that those in step take to generate and to guess, without windows: every value of the count by which the end of their guesses has moved on is
+    /// somebody's residue. Whoever has just come in step had no room for guesses.
+    fn taken_with_guesses(&self) -> u64 {
+        let (kv, guesses) = (self.limits.kv, self.limits.decode_tokens());
+        let passed = self.roomed + guesses..self.count + guesses;
+        let residues = || passed.clone().map(|count| (count % kv.block_tokens) as usize);
+        let mut takes: u64 = residues().map(|residue| self.takes[residue] * kv.full).sum();
+        for (index, stamp) in &self.fresh {
+            let own = &self.slots[*index as usize];
+            // It may have gone since.
+            if own.place == Place::InStep && own.stamp == *stamp {
+                let taking = self.residue(own.computed, own.joined);
+                let rooms = kv.rooms(own.computed, own.computed + guesses);
+                takes += kv.held(rooms) - kv.held(own.rooms);
+                takes -= residues().filter(|residue| *residue == taking).count() as u64 * kv.full;
+            }
+        }
+        takes
+    }
+
     /// Decides on the next step; false where there is nothing to do.
     fn schedule(&mut self, now: u64) -> bool {
         self.plan.clear();
@@ -428,15 +481,17 @@ impl<'a> Replica<'a> {
 
     /// Those that run, all at once, where all of them find what they need; false, and nothing done, where that is not sure.
     fn go_on(&mut self, budget: &mut u64) -> bool {
-        let kv = self.limits.kv;
+        let (kv, guesses) = (self.limits.kv, self.limits.speculation.is_some());
+        let tokens = self.decodes * self.limits.decode_tokens();
         if !self.behind.is_empty()
-            || self.limits.speculation.is_some() && self.decodes > 0
-            || self.decodes > *budget
+            || guesses && kv.sliding > 0 && self.decodes > 0
+            || tokens > *budget
         {
             return false;
         }
-        let (takes, mut gives) = self.exchanged(self.count);
-        let left = *budget - self.decodes;
+        let (takes, mut gives) =
+            if guesses { (self.taken_with_guesses(), 0) } else { self.exchanged(self.count) };
+        let left = *budget - tokens;
         let mut needs = takes;
         let reading = self.reading.filter(|_| left > 0).map(|index| {
             let own = &self.slots[index as usize];
@@ -456,10 +511,10 @@ impl<'a> Replica<'a> {
             return false;
         }
         if self.decodes > 0 {
-            for (index, stamp) in std::mem::take(&mut self.fresh) {
+            for (index, stamp) in self.fresh.drain(..) {
                 let own = &self.slots[index as usize];
                 // It may have gone since.
-                if own.place == Place::InStep && own.stamp == stamp {
+                if kv.sliding > 0 && own.place == Place::InStep && own.stamp == stamp {
                     let skipped = kv.rooms(own.computed, own.computed + 1).skipped;
                     gives += kv.held(own.rooms) - kv.held(Rooms { skipped, ..own.rooms });
                 }
@@ -468,8 +523,9 @@ impl<'a> Replica<'a> {
             self.plan.load.decodes = self.decodes;
             self.plan.load.context = self.context;
             self.plan.load.longest = self.longest();
+            self.plan.load.drafts = tokens - self.decodes;
             self.roomed = self.count;
-            *budget -= self.decodes;
+            *budget -= tokens;
         }
         if let Some((index, tokens, rooms, less, _)) = reading {
             gives += less;
@@ -486,9 +542,11 @@ impl<'a> Replica<'a> {
     fn walk(&mut self, budget: &mut u64) {
         let kv = self.limits.kv;
         let decode_tokens = self.limits.decode_tokens();
+        self.tidy_order();
         let mut all: Vec<Walker> = self
-            .in_order()
-            .into_iter()
+            .order
+            .iter()
+            .map(|(index, _)| *index)
             .filter(|index| self.slots[*index as usize].place != Place::Leaving)
             .map(|index| {
                 let own = &self.slots[index as usize];
@@ -613,9 +671,8 @@ impl<'a> Replica<'a> {
         let own = &mut self.slots[index as usize];
         let whole = (own.computed / self.limits.kv.block_tokens).max(own.full);
         own.full = 0;
-        let mut hold = std::mem::take(&mut own.hold);
-        self.pool.name(&mut hold, whole);
-        self.pool.close(&hold, own.rooms, whole);
+        self.pool.name(&mut own.hold, whole);
+        self.pool.close(&mut own.hold, own.rooms, whole);
         self.running -= 1;
     }
 
@@ -662,7 +719,7 @@ impl<'a> Replica<'a> {
             let Admission { computed, wanted, rooms, hit, take } = admission;
             let own = &mut self.slots[index as usize];
             let name = Self::own_name(own);
-            own.hold = self.pool.open(own.wanted.content.as_deref(), name, hit);
+            self.pool.open(&mut own.hold, own.wanted.content.as_deref(), name, hit);
             self.pool.take(take);
             (own.place, own.computed, own.rooms) = (Place::Reading, computed, rooms);
             own.turn = self.turns;
@@ -677,7 +734,7 @@ impl<'a> Replica<'a> {
         }
         // Those that have gone are forgotten now and then.
         if self.order.len() as u64 > 2 * self.running + 64 {
-            self.in_order();
+            self.tidy_order();
         }
     }
 

@@ -47,16 +47,35 @@ struct Node {
     id: u64,
     /// Leading stretches of it that are there.
     there: u64,
-    /// Sequences by how many leading stretches of it they use.
-    users: BTreeMap<u64, u32>,
+    users: Users,
     /// Its runs in the line, the first to be taken first.
     runs: VecDeque<u32>,
     children: u32,
 }
 
-impl Node {
-    fn used(&self) -> u64 {
-        self.users.last_key_value().map_or(0, |(depth, _)| *depth)
+/// Sequences by how many leading stretches of a node they use, in order: (stretches, sequences). Most use all of it, so these are few.
+#[derive(Clone, Debug, Default)]
+struct Users(Vec<(u64, u32)>);
+
+impl Users {
+    fn deepest(&self) -> u64 {
+        self.0.last().map_or(0, |(depth, _)| *depth)
+    }
+
+    fn join(&mut self, depth: u64) {
+        match self.0.binary_search_by_key(&depth, |(depth, _)| *depth) {
+            Ok(at) => self.0[at].1 += 1,
+            Err(at) => self.0.insert(at, (depth, 1)),
+        }
+    }
+
+    fn leave(&mut self, depth: u64) {
+        if let Ok(at) = self.0.binary_search_by_key(&depth, |(depth, _)| *depth) {
+            self.0[at].1 -= 1;
+            if self.0[at].1 == 0 {
+                self.0.remove(at);
+            }
+        }
     }
 }
 
@@ -124,7 +143,7 @@ impl SegmentPool {
             let node = &self.nodes[index as usize];
             let found = node.there.min(most.saturating_sub(first)).min(end - first);
             hit.stretches += found;
-            hit.in_line += found.saturating_sub(node.used()) * self.kv.full;
+            hit.in_line += found.saturating_sub(node.users.deepest()) * self.kv.full;
             if first + found < end {
                 break;
             }
@@ -133,15 +152,21 @@ impl SegmentPool {
         hit
     }
 
-    /// A sequence that begins with the first `hit` stretches of a content.
-    pub(crate) fn open(&mut self, content: Option<&Content>, own: Option<u64>, hit: u64) -> Hold {
-        let mut hold = Hold { named: hit, ..Hold::default() };
-        if self.cached {
-            for part in parts(content, own, self.kv.block_tokens) {
-                self.extend(&mut hold, part);
-            }
+    /// A sequence that held nothing begins with the first `hit` stretches of a content.
+    pub(crate) fn open(
+        &mut self,
+        hold: &mut Hold,
+        content: Option<&Content>,
+        own: Option<u64>,
+        hit: u64,
+    ) {
+        if !self.cached {
+            return;
         }
-        hold
+        hold.named = hit;
+        for part in parts(content, own, self.kv.block_tokens) {
+            self.extend(hold, part);
+        }
     }
 
     /// A sequence that is about to give everything up will want to find its own rest again.
@@ -168,7 +193,7 @@ impl SegmentPool {
             parent,
             id,
             there: 0,
-            users: BTreeMap::new(),
+            users: Users::default(),
             runs: VecDeque::new(),
             children: 0,
         };
@@ -193,8 +218,8 @@ impl SegmentPool {
     fn join(&mut self, index: u32, depth: u64) {
         let full = self.kv.full;
         let node = &mut self.nodes[index as usize];
-        let mut more = depth.saturating_sub(node.used());
-        *node.users.entry(depth).or_default() += 1;
+        let mut more = depth.saturating_sub(node.users.deepest());
+        node.users.join(depth);
         self.free -= more * full;
         while more > 0 {
             // The lowest run is the last.
@@ -228,9 +253,9 @@ impl SegmentPool {
                     hold.stopped = true;
                     return;
                 }
-                leave(&mut node.users, *depth);
+                node.users.leave(*depth);
                 *depth += until - hold.named;
-                *node.users.entry(*depth).or_default() += 1;
+                node.users.join(*depth);
                 node.there = *depth;
                 hold.named = until;
             }
@@ -341,7 +366,7 @@ impl SegmentPool {
     }
 
     /// A sequence with these rooms gives up everything, from its end; so many of its stretches are full of tokens.
-    pub(crate) fn close(&mut self, hold: &Hold, rooms: Rooms, whole: u64) {
+    pub(crate) fn close(&mut self, hold: &mut Hold, rooms: Rooms, whole: u64) {
         let (full, held) = (self.kv.full, self.kv.held(rooms));
         if !self.cached {
             self.free += held;
@@ -351,25 +376,26 @@ impl SegmentPool {
         self.give(held - rooms.filled * full);
         self.give_first((rooms.filled - whole) * full);
         self.give((whole - hold.named) * full);
-        for Use { node: index, depth, .. } in hold.path.iter().rev() {
-            let node = &mut self.nodes[*index as usize];
-            let before = node.used();
-            leave(&mut node.users, *depth);
-            let used = node.used();
+        for Use { node: index, depth, .. } in hold.path.drain(..).rev() {
+            let node = &mut self.nodes[index as usize];
+            let before = node.users.deepest();
+            node.users.leave(depth);
+            let used = node.users.deepest();
             if used < before {
                 self.free += (before - used) * full;
-                let run = self.line_up(*index, used, (before - used) * full);
-                self.nodes[*index as usize].runs.push_back(run);
+                let run = self.line_up(index, used, (before - used) * full);
+                self.nodes[index as usize].runs.push_back(run);
             }
-            self.forget(*index);
+            self.forget(index);
         }
+        (hold.named, hold.stopped) = (0, false);
     }
 
     /// A node of which nothing is there, and which nobody needs, goes.
     fn forget(&mut self, mut index: u32) {
         while index != NONE {
             let node = &self.nodes[index as usize];
-            if node.there > 0 || !node.users.is_empty() || node.children > 0 {
+            if node.there > 0 || !node.users.0.is_empty() || node.children > 0 {
                 return;
             }
             let parent = node.parent;
@@ -403,15 +429,6 @@ fn parts(
         *tokens = tokens.saturating_add(length);
         Some(Part { id, first, end: *tokens / block_tokens })
     })
-}
-
-fn leave(users: &mut BTreeMap<u64, u32>, depth: u64) {
-    if let Some(count) = users.get_mut(&depth) {
-        *count -= 1;
-        if *count == 0 {
-            users.remove(&depth);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -479,7 +496,8 @@ mod tests {
                         let found = fast.look_up(Some(&content), content.own, most);
                         prop_assert_eq!((hit, in_line), (found.stretches, found.in_line));
                         let table = plain.open(&names, hit);
-                        let hold = fast.open(Some(&content), content.own, hit);
+                        let mut hold = Hold::default();
+                        fast.open(&mut hold, Some(&content), content.own, hit);
                         let rooms = Rooms { filled: hit, skipped: 0 };
                         there.push(Both { serial, content, computed: hit * block_tokens, table, hold, rooms });
                     }
@@ -510,7 +528,7 @@ mod tests {
                         let whole = own.computed / block_tokens;
                         fast.name(&mut own.hold, whole);
                         plain.close(own.table, whole);
-                        fast.close(&own.hold, own.rooms, whole);
+                        fast.close(&mut own.hold, own.rooms, whole);
                     }
                 }
                 prop_assert_eq!(plain.free(), fast.free());
@@ -521,9 +539,9 @@ mod tests {
                     prop_assert_eq!(plain.look_up(&names), (found.stretches, found.in_line));
                 }
             }
-            for own in there {
+            for mut own in there {
                 plain.close(own.table, own.computed / block_tokens);
-                fast.close(&own.hold, own.rooms, own.computed / block_tokens);
+                fast.close(&mut own.hold, own.rooms, own.computed / block_tokens);
             }
             prop_assert_eq!((plain.free(), fast.free()), (blocks, blocks));
         }
