@@ -111,8 +111,6 @@ struct Kind {
 struct HostTimes {
     piece: u64,
     eager: u64,
-    /// Of the latter, what the device waits.
-    starved: u64,
     /// Of a launch: each step, and each sequence.
     own: [u64; 2],
 }
@@ -185,7 +183,6 @@ impl StepModel {
         let host = HostTimes {
             piece: host(0.0, true),
             eager: host(f64::INFINITY, true),
-            starved: picoseconds(work.starved * host_seconds(work, rates, f64::INFINITY, true)),
             own: own.map(|term| picoseconds(rates.get(term))),
         };
         let model = Self { shares, host };
@@ -241,8 +238,7 @@ impl StepModel {
             .tokens
             .at(tokens)
             .saturating_add(share.sampled.at(generated + load.prompts.min(load.prefill)))
-            .saturating_add(share.prefill.saturating_mul(load.prefill))
-            .saturating_add(self.starved(share, tokens));
+            .saturating_add(share.prefill.saturating_mul(load.prefill));
         for kind in &share.attention {
             let seen = load.context.min(kind.window.saturating_mul(generated));
             let (slope, lacking) = if load.prefill > load.prompts {
@@ -274,12 +270,6 @@ impl StepModel {
         Launch { before: own / 2, whole: own.saturating_add(kernels) }
     }
 
-    /// What the device waits for launches in a step that no graph holds.
-    #[inline]
-    fn starved(&self, share: &Share, tokens: u64) -> u64 {
-        if tokens <= share.graph_tokens { 0 } else { self.host.starved }
-    }
-
     /// What the host needs at least for a step.
     #[inline]
     fn host(&self, share: &Share, tokens: u64, prefill: bool) -> u64 {
@@ -295,11 +285,7 @@ impl StepModel {
     #[inline]
     pub fn device_piece(&self, decodes: u64, context: u64, uneven: u64) -> DecodePiece {
         let share = self.share(decodes);
-        let mut base = share
-            .tokens
-            .at(decodes)
-            .saturating_add(share.sampled.at(decodes))
-            .saturating_add(self.starved(share, decodes));
+        let mut base = share.tokens.at(decodes).saturating_add(share.sampled.at(decodes));
         let (mut slope, mut until) = (0u64, u64::MAX);
         for kind in &share.attention {
             base = base.saturating_add(kind.uneven.saturating_mul(uneven));

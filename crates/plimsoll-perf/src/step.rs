@@ -2,7 +2,7 @@
 
 use crate::around::Launch;
 use crate::rates::{Rates, Term};
-use crate::work::{Gemm, Work};
+use crate::work::{Gemm, LARGE_STEP, Work};
 
 /// What a step carries, over the whole replica.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -124,6 +124,7 @@ pub fn device(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
     let sampled = (batch.decodes + batch.prompts.min(batch.prefill)) / copies;
     let sequences = (batch.decodes + batch.prompts) / copies;
     let gemm = |g: &Gemm, n: f64, peak: f64, flops: f64, bytes: f64| {
+        let n = n - work.large_saves * (n - LARGE_STEP).max(0.0);
         joined(n * g.flops / (peak * flops), g.bytes / (sheet.bandwidth * bytes))
     };
     let [plain_flops, plain_bytes] = rates.plain;
@@ -187,12 +188,7 @@ pub fn device(work: &Work, rates: &Rates, batch: &Batch) -> Parts {
         + work.recurrent_layers * rates.get(Term::RecurrentLayerSeconds)
         + sequences * rates.get(Term::SequenceSeconds)
         + batch.prefill / copies * work.layers * rates.get(Term::TokenSeconds);
-    let parts = Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead };
-    // Small kernels are over before the next is launched, however long the large ones take.
-    let bare = work.graph_tokens.is_none_or(|most| tokens_all > most);
-    let starved =
-        if bare { work.starved * host_seconds(work, rates, tokens_all, true) } else { 0.0 };
-    Parts { overhead: overhead + starved, ..parts }
+    Parts { gemm: dense, experts, prefill_attention, kv, collectives, overhead }
 }
 
 /// What the host of an asynchronous engine needs for a step.

@@ -40,8 +40,8 @@ pub struct Work {
     /// What reading a cached token for a decode takes in a step with prompts, where one in a step of decodes alone takes one: more where one kernel
     /// serves both.
     pub mixed_kv: f64,
-    /// Of the time in which the host launches a step that no graph holds, the share for which the device has nothing to do although it is the slower.
-    pub starved: f64,
+    /// Of the time that the matrices take for a token, the share which those beyond [`LARGE_STEP`] of a step save: large products waste less.
+    pub large_saves: f64,
     /// Numbers of a LoRA adapter that one sequence reads and multiplies, over all layers.
     pub adapter: Gemm,
 }
@@ -96,6 +96,9 @@ pub struct AttentionWork {
     pub window: Option<f64>,
 }
 
+/// Tokens of a step up to which constants were fitted; larger ones are rare.
+pub const LARGE_STEP: f64 = 2048.0;
+
 /// What steps make one device do, whatever time it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
@@ -143,7 +146,7 @@ impl Work {
             reductions: 0.0,
             graph_tokens: layout.graph_tokens.map(|n| n as f64),
             mixed_kv: 1.0,
-            starved: 0.0,
+            large_saves: 0.0,
             adapter: Gemm::default(),
         };
         for shard in shards(model, &placement, format)? {

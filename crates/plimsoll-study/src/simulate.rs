@@ -933,10 +933,12 @@ fn sure(
         })
         .collect();
     for (m, metric) in METRICS.into_iter().chain(["itl"]).enumerate() {
-        let picks: [(&str, fn(Distribution) -> f64); 3] =
-            [("mean", |d| d.mean), ("p50", |d| d.p50), ("p95", |d| d.p95)];
-        for (what, pick) in picks {
-            let values: Vec<f64> = all.iter().filter_map(|run| run[m].map(pick)).collect();
+        let own: Vec<Distribution> = all.iter().filter_map(|run| run[m]).collect();
+        for (what, values) in [
+            ("mean", own.iter().map(|d| d.mean).collect::<Vec<f64>>()),
+            ("p50", own.iter().map(|d| d.p50).collect()),
+            ("p95", own.iter().map(|d| d.p95).collect()),
+        ] {
             add(format!("{metric}_{what}_ms"), mean_interval(&values, input.level));
         }
     }

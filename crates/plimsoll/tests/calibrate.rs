@@ -79,8 +79,8 @@ fn a_step_log_calibrates_within_its_bars() {
 }
 
 /// The bars of open loops, calibrated on closed ones of one token budget: throughput and mean gap within 3% at every load and at other budgets, first
-/// tokens within 10% below the knee and 20% beyond it. One is known to miss: the median first token of the long prompts, which are read in
-/// steps of four times the budget that was calibrated.
+/// tokens within 10% below the knee and 20% beyond it; cached tokens within 10%, preemptions within 30%. One is known to miss: first tokens of the run whose
+/// cache is too small, where a queue stands and 1.6% of throughput are 30% of waiting.
 #[test]
 fn closed_loops_predict_open_ones() {
     let scratch = Scratch::new("open");
@@ -92,7 +92,8 @@ fn closed_loops_predict_open_ones() {
         let (code, document) = json(&["validate", &log, "--calibration", &into]);
         assert_eq!(code, 0, "{document}");
         let runs = document["runs"].as_array().expect("runs");
-        let open = |r: &&Value| r["run"].as_str().is_some_and(|name| name.starts_with("poisson"));
+        let name = |r: &Value| r["run"].as_str().unwrap_or_default().to_owned();
+        let open = |r: &&Value| name(r).starts_with("poisson") || name(r).starts_with("prefix");
         for run in runs.iter().filter(open) {
             let error = |metric: &str| {
                 let all = run["metrics"].as_array().expect("metrics");
@@ -101,12 +102,13 @@ fn closed_loops_predict_open_ones() {
             };
             assert!(error("throughput") <= 3.0 && error("itl_mean") <= 3.0, "{run}");
             let first = if run["beyond_knee"] == true { 20.0 } else { 10.0 };
-            let median = if run["run"] == "poisson-long-r1.5" { 13.0 } else { first };
-            assert!(error("ttft_p50") <= median && error("ttft_p95") <= first, "{run}");
+            let first = if name(run).starts_with("prefix") { 30.0 } else { first };
+            assert!(error("ttft_p50") <= first && error("ttft_p95") <= first, "{run}");
+            assert!(error("cached_tokens") <= 10.0 && error("preemptions") <= 30.0, "{run}");
             seen += 1;
         }
     }
-    assert_eq!(seen, 6);
+    assert_eq!(seen, 7);
 }
 
 /// Three points: few constants are informed, the rest stay built in, and no more is claimed.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::time::Instant;
 
 use clap::ValueEnum as _;
 use plimsoll_evidence::{ResultsError, calibration, lint_sweep, results};
@@ -126,7 +125,6 @@ pub(super) fn simulate(
         moves: u64::MAX,
         window: args.timeline.then_some((seconds / 20.0).max(1e-3)),
     };
-    let started = Instant::now();
     let mut recorder = Recorder::new(args, &study)?;
     let stop = Stop::new(args.time_limit.get(), global);
     let mut result =
@@ -135,7 +133,7 @@ pub(super) fn simulate(
         recorder.finish()?;
     }
     result.notes.extend(stop.notes());
-    said(&result, started, global, err);
+    said(&result, &stop, global, err);
     let document = SimulationDocument {
         name: &run.run,
         file: &file,

@@ -95,7 +95,6 @@ pub(super) fn answer(
         moves: MOVES,
         window: args.timeline.then_some(study.window.get()),
     };
-    let started = Instant::now();
     let mut recorder = Recorder::new(args, &input)?;
     let stop = Stop::new(args.time_limit.get(), global);
     let result = match &mut recorder {
@@ -107,7 +106,7 @@ pub(super) fn answer(
         recorder.finish()?;
     }
     result.notes = demand.notes.iter().cloned().chain(notes).chain(stop.notes()).collect();
-    said(&result, started, global, err);
+    said(&result, &stop, global, err);
     let calibrated = loaded.scenario.pool.iter().any(|p| p.calibration.is_some());
     let name = args.file.display().to_string();
     let document = SimulationDocument {
@@ -253,12 +252,12 @@ fn simulated(
 }
 
 /// Says on stderr how long it took.
-pub(super) fn said(result: &Simulation, started: Instant, global: &Global, err: &mut dyn Write) {
+pub(super) fn said(result: &Simulation, stop: &Stop, global: &Global, err: &mut dyn Write) {
     if global.quiet {
         return;
     }
     let requests: u64 = result.classes.iter().map(|c| c.offered).sum();
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = stop.started.elapsed().as_secs_f64();
     let worst = match result.verdict {
         Verdict::Stable => "",
         Verdict::Backlogged | Verdict::Overloaded => ", with waiting",
@@ -369,6 +368,10 @@ pub(super) struct Stop {
 }
 
 impl Stop {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a limit on computing, and talk; no result holds it"
+    )]
     pub(super) fn new(limit: f64, global: &Global) -> Self {
         static HANDLER: OnceLock<()> = OnceLock::new();
         HANDLER.get_or_init(|| {
