@@ -52,6 +52,7 @@ pub fn simulated_classes(
                 e2e: own.slo.e2e.map(|t| t.get()),
             },
             finds_prefixes,
+            states_limit: false,
         });
     }
     (classes, notes)

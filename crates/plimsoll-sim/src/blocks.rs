@@ -21,6 +21,8 @@ pub(crate) struct BlockPool {
     /// Blocks by the name of their content, one for each group that keeps every token.
     named: BTreeMap<u64, Vec<usize>>,
     line: VecDeque<usize>,
+    /// Where no content is found again, blocks are all alike and only counted.
+    loose: u64,
 }
 
 /// What a sequence holds.
@@ -34,13 +36,16 @@ pub(crate) struct Table {
     named: usize,
     /// Leading stretches that are full, or will be when the step that was decided on is over.
     known: usize,
+    /// Where blocks are only counted: what it holds.
+    counted: Rooms,
     /// Whether somebody else had named the same content first: then nothing further is named.
     stopped: bool,
 }
 
 impl Table {
-    pub(crate) fn blocks(&self) -> u64 {
-        (self.full.iter().map(Vec::len).sum::<usize>() + self.others.len()) as u64
+    pub(crate) fn blocks(&self, kv: &Kv) -> u64 {
+        let listed = self.full.iter().map(Vec::len).sum::<usize>() + self.others.len();
+        listed as u64 + kv.held(self.counted)
     }
 }
 
@@ -78,8 +83,9 @@ pub(crate) fn block_names(
 
 impl BlockPool {
     pub(crate) fn new(kv: Kv, cached: bool) -> Self {
-        let all = usize::try_from(kv.blocks).unwrap_or(usize::MAX);
+        let all = if cached { usize::try_from(kv.blocks).unwrap_or(usize::MAX) } else { 0 };
         Self {
+            loose: if cached { 0 } else { kv.blocks },
             kv,
             cached,
             users: vec![0; all],
@@ -90,7 +96,7 @@ impl BlockPool {
     }
 
     pub(crate) fn free(&self) -> u64 {
-        self.line.len() as u64
+        self.line.len() as u64 + self.loose
     }
 
     /// Stretches of a content that are there, up to so many, and how many blocks of them stand in line.
@@ -133,6 +139,20 @@ impl BlockPool {
     pub(crate) fn grow(&mut self, table: &mut Table, computed: u64, end: u64) -> bool {
         let kv = self.kv;
         let mut rooms = kv.rooms(computed, end);
+        if !self.cached {
+            let before = table.counted;
+            let kept = Rooms { skipped: rooms.skipped.min(before.filled), ..before };
+            rooms.filled = rooms.filled.max(before.filled);
+            self.loose += kv.held(before) - kv.held(kept);
+            table.counted = kept;
+            let need = kv.held(rooms) - kv.held(kept);
+            let enough = need <= self.loose;
+            if enough {
+                self.loose -= need;
+                table.counted = rooms;
+            }
+            return enough;
+        }
         // Room that was asked for and not used, for guesses, stays.
         let before = table.full.len() as u64;
         rooms.filled = rooms.filled.max(before);
@@ -191,6 +211,7 @@ impl BlockPool {
 
     /// A sequence gives up everything, from its end. What is not full of tokens, so many stretches are, is taken first of all.
     pub(crate) fn close(&mut self, table: Table, whole: u64) {
+        self.loose += self.kv.held(table.counted);
         let whole = whole.max(table.known as u64);
         for block in table.others.into_iter().rev() {
             self.give(block);

@@ -40,7 +40,7 @@ impl Sequence {
         self.generated > 0 && self.tokens() - self.computed == 1
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self, limits: &Limits) -> Seen {
         Seen {
             serial: self.id,
             rank: self.wanted.rank,
@@ -48,7 +48,7 @@ impl Sequence {
             limit: self.wanted.limit,
             generated: self.generated,
             computed: self.computed,
-            blocks: self.table.blocks(),
+            blocks: self.table.blocks(&limits.kv),
         }
     }
 }
@@ -279,8 +279,8 @@ impl<P: Policy> PlainEngine<P> {
             let whole = self.limits.need_most(tokens) - hit * kv.full + in_line;
             let asked = if self.limits.whole_prompts { whole.max(need) } else { need };
             let room = Room { free: self.pool.free(), cached: computed, limits: &self.limits };
-            let running: Vec<Seen> = self.running.iter().map(Sequence::seen).collect();
-            if asked > room.free || !self.policy.admits(&next.seen(), &running, &room) {
+            let running: Vec<Seen> = self.running.iter().map(|s| s.seen(&self.limits)).collect();
+            if asked > room.free || !self.policy.admits(&next.seen(&self.limits), &running, &room) {
                 step.held = Some(Held::Kv);
                 return;
             }
@@ -323,7 +323,8 @@ impl<P: Policy> PlainEngine<P> {
             // One that is done waits for its release, and is not thrown out: it is never the one that asks.
             let able: Vec<usize> =
                 (0..self.running.len()).filter(|i| !self.running[*i].is_done()).collect();
-            let seen: Vec<Seen> = able.iter().map(|i| self.running[*i].seen()).collect();
+            let seen: Vec<Seen> =
+                able.iter().map(|i| self.running[*i].seen(&self.limits)).collect();
             let victim = able[self.policy.victim(&seen)];
             let gone = self.running.remove(victim);
             step.preempted.push(gone.id);
@@ -335,7 +336,7 @@ impl<P: Policy> PlainEngine<P> {
                 self.untake(&gone, tokens, step);
             }
             self.throw_out(gone);
-            let left: Vec<Seen> = self.running.iter().map(Sequence::seen).collect();
+            let left: Vec<Seen> = self.running.iter().map(|s| s.seen(&self.limits)).collect();
             self.policy.thrown_out(&left);
             match victim.cmp(&at) {
                 std::cmp::Ordering::Equal => return None,

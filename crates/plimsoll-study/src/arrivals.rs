@@ -27,6 +27,8 @@ pub struct SimulatedClass {
     pub slo: Thresholds,
     /// Whether the cache is looked into for what its prompts have in common; otherwise its hits are as it says.
     pub finds_prefixes: bool,
+    /// Whether its clients say how many tokens they want at most: the most of 4,096 tasks, which is what engines that reserve room go by.
+    pub states_limit: bool,
 }
 
 impl SimulatedClass {
@@ -41,6 +43,7 @@ impl SimulatedClass {
             deadline: None,
             slo: Thresholds::default(),
             finds_prefixes: false,
+            states_limit: false,
         }
     }
 }
@@ -67,6 +70,8 @@ struct ClassRequests<'a> {
     /// Requests of tasks that have begun, by when they come.
     pending: BinaryHeap<Reverse<Pending>>,
     tasks: u64,
+    /// The most tokens that its clients want.
+    limit: Option<u64>,
 }
 
 /// A request to come.
@@ -175,6 +180,7 @@ impl<'a> Requests<'a> {
                 ring: seconds,
                 pending: BinaryHeap::new(),
                 tasks: 0,
+                limit: own.states_limit.then(|| longest_output(own, &shift, seed)),
             };
             stream.begin(starts().map_err(failed)?, seed);
             streams.push(stream);
@@ -229,11 +235,13 @@ impl ClassRequests<'_> {
     /// Draws the task that starts at `at`, and keeps what comes before the end of the ring, or after it.
     fn draw(&mut self, task: u64, at: f64, lengths: &mut Stream, after: bool) {
         let (class, index, ring) = (self.class, self.index, self.ring);
-        let growth = class.class.task.growth();
+        let (growth, limit) = (class.class.task.growth(), self.limit);
         let mut said: Vec<Segment> = Vec::new();
         let pending = &mut self.pending;
         class.class.task.draw(&self.shift, lengths, |request| {
-            let wanted = wanted(class, index, task, growth, &request, &mut said);
+            let output = output_of(&request).min(limit.unwrap_or(u64::MAX));
+            let mut wanted = wanted(class, (index, task), growth, &request, output, &mut said);
+            wanted.limit = limit;
             let t = at + request.offset;
             if (t >= ring) == after {
                 let order = task << 24 | u64::from(request.turn) << 8;
@@ -243,7 +251,7 @@ impl ClassRequests<'_> {
                     pending.push(Reverse(Pending {
                         ps: t,
                         order: order + sample.min(255),
-                        output: (request.output.get() / u64::from(request.samples.max(1))).max(1),
+                        output,
                         wanted: wanted.clone(),
                     }));
                 }
@@ -269,17 +277,31 @@ impl ClassRequests<'_> {
     }
 }
 
+/// Tokens of one output of a request.
+fn output_of(request: &Request) -> u64 {
+    (request.output.get() / u64::from(request.samples.max(1))).max(1)
+}
+
+/// The longest output of some thousand tasks.
+fn longest_output(own: &SimulatedClass, shift: &Shift, seed: Seed) -> u64 {
+    let mut lengths = seed.stream(&format!("limit/{}", own.class.name));
+    let mut longest = 1;
+    for _ in 0..4096 {
+        own.class.task.draw(shift, &mut lengths, |r| longest = longest.max(output_of(&r)));
+    }
+    longest
+}
+
 /// What a request of a task wants, and what it leaves for the next of its task to find.
 fn wanted(
     own: &SimulatedClass,
-    class: u16,
-    task: u64,
+    (class, task): (u16, u64),
     growth: Growth,
     request: &Request,
+    output: u64,
     said: &mut Vec<Segment>,
 ) -> Wanted {
     let samples = u64::from(request.samples.max(1));
-    let output = (request.output.get() / samples).max(1);
     let known: u64 = said.iter().map(|s| s.tokens).sum();
     let finds = own.finds_prefixes;
     // Lengths are rounded one by one; a prompt has a token beside what was said before.

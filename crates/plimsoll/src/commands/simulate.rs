@@ -163,8 +163,16 @@ fn pools(
             notes.push(format!("pool `{name}` does one phase only and is not simulated"));
             continue;
         }
+        // Only vLLM's cache is simulated; of others the hits that classes state are taken.
+        let vllm = loaded.catalog.engine(pool.engine.as_str()).is_ok_and(|e| e.name == "vllm");
         let (classes, own_notes) =
-            simulated_classes(&loaded.scenario, pool, demand, budget.prefix_caching);
+            simulated_classes(&loaded.scenario, pool, demand, budget.prefix_caching && vllm);
+        if budget.prefix_caching && !vllm {
+            notes.push(format!(
+                "pool `{name}`: the prefix cache of {} is not simulated, only hits that classes state count",
+                pool.engine.as_str()
+            ));
+        }
         if classes.is_empty() {
             notes.push(format!("pool `{name}` serves no class and is not simulated"));
             continue;
@@ -195,7 +203,7 @@ fn simulated(
     pool: &plimsoll_scenario::sections::Pool,
     budget: &Fit,
     own: PoolTimes<'_>,
-    classes: Vec<plimsoll_study::SimulatedClass>,
+    mut classes: Vec<plimsoll_study::SimulatedClass>,
     notes: &mut Vec<String>,
 ) -> SimulatedPool {
     let name = pool.name.as_str();
@@ -205,6 +213,13 @@ fn simulated(
         "tensorrt-llm" => Decides::TensorRt,
         _ => Decides::Vllm,
     };
+    if decides != Decides::Vllm {
+        classes.iter_mut().for_each(|class| class.states_limit = true);
+        notes.push(format!(
+            "pool `{name}`: clients state as `max_tokens` the longest output of 4,096 tasks, which {} reserves room by",
+            engine.name
+        ));
+    }
     let copies = pool.data_parallel.get();
     if copies > 1 {
         notes.push(format!(
