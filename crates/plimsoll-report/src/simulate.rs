@@ -271,6 +271,7 @@ impl<W: io::Write> OutcomesCsv<W> {
             "cached_tokens",
             "output_tokens",
             "preemptions",
+            "largest_gap_s",
         ])?;
         Ok(Self(writer))
     }
@@ -295,6 +296,7 @@ impl<W: io::Write> OutcomesCsv<W> {
             &o.cached.to_string(),
             &o.output.to_string(),
             &o.preemptions.to_string(),
+            &seconds(o.largest_gap),
         ])
     }
 

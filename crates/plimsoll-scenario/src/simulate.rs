@@ -35,9 +35,6 @@ pub fn simulated_classes(
         } else if !states_no_hits(own) {
             notes.push(format!("the cache hits of `{name}` are those its class states"));
         }
-        if own.slo.gap.is_some() {
-            notes.push(format!("`slo.gap` of `{name}` is not held against single gaps here"));
-        }
         if own.retries.is_some() {
             notes.push(format!("clients of `{name}` do not come again here when they fail"));
         }
@@ -50,6 +47,7 @@ pub fn simulated_classes(
                 ttft: own.slo.ttft.map(|t| t.get()),
                 tpot: own.slo.tpot.map(|t| t.get()),
                 e2e: own.slo.e2e.map(|t| t.get()),
+                gap: own.slo.gap.map(|t| t.get()),
             },
             finds_prefixes,
             states_limit: false,

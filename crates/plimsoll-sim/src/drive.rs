@@ -224,6 +224,7 @@ pub fn drive<E: Engine>(
                     output: 0,
                     cached: 0,
                     preemptions: 0,
+                    largest_gap: 0,
                 }),
                 None => {
                     inside += 1;

@@ -42,8 +42,10 @@ struct Slot {
     arrived: u64,
     scheduled: Option<u64>,
     first: Option<u64>,
-    /// When it got its last token, where it is not in step.
+    /// When it got its last token before it came in step, or at all where it is not.
     last: u64,
+    /// The longest time between two of its tokens until then.
+    gap: u64,
     cached: u64,
     preemptions: u32,
     /// Which of all that were let in it is: sequences run in this order.
@@ -179,6 +181,8 @@ pub struct Replica<'a> {
     plan: Planned,
     /// The step whose tokens nobody has seen yet.
     under_way: UnderWay,
+    /// Gaps of those in step that none after them exceeds, and when they ended: the first after an instant is the largest since.
+    peaks: Vec<(u64, u64)>,
     /// Sequences that are no longer in step since then.
     parted: Vec<u32>,
     /// By context, less the common count: the longest of those in step, first; some may have gone: (context, slot, stamp).
@@ -236,6 +240,7 @@ impl<'a> Replica<'a> {
             pool: SegmentPool::new(limits.kv, limits.prefix_cache),
             plan: Planned::default(),
             under_way: UnderWay::default(),
+            peaks: Vec::new(),
             parted: Vec::new(),
             lengths: BinaryHeap::new(),
             host: Host { free: 0, done: 0 },
@@ -823,8 +828,16 @@ impl<'a> Replica<'a> {
             held: seen.held,
             preempted: seen.preempted,
         });
+        let gap = at - self.since;
+        let mut any = false;
         for (class, n) in (0u16..).zip(&seen.classes).filter(|(_, n)| **n > 0) {
-            watch.gap(class, at - self.since, pace, *n);
+            watch.gap(class, gap, pace, *n);
+            any = true;
+        }
+        if any {
+            peak(&mut self.peaks, at, gap);
+        } else {
+            self.peaks.clear();
         }
         for (index, serial, _) in &seen.alone {
             let own = &mut self.slots[*index as usize];
@@ -834,15 +847,25 @@ impl<'a> Replica<'a> {
             }
             match own.first {
                 None => own.first = Some(at),
-                Some(_) => watch.gap(own.wanted.class, at - own.last, pace, 1),
+                Some(_) => {
+                    own.gap = own.gap.max(at - own.last);
+                    watch.gap(own.wanted.class, at - own.last, pace, 1);
+                }
             }
             own.last = at;
         }
-        for index in self.parted.drain(..) {
-            self.slots[index as usize].last = at;
-        }
+        self.leave_step(at);
         self.since = at;
         self.steps.total += 1;
+    }
+
+    /// Whoever is no longer in step got its last token with the others at `at`.
+    fn leave_step(&mut self, at: u64) {
+        for index in self.parted.drain(..) {
+            let own = &mut self.slots[index as usize];
+            own.gap = own.gap.max(largest(&self.peaks, own.last));
+            own.last = at;
+        }
     }
 
     /// Tokens of the step under way that a sequence has been given and its client has not seen.
@@ -865,7 +888,7 @@ impl<'a> Replica<'a> {
         leaving.sort_unstable_by_key(|index| self.slots[*index as usize].turn);
         for index in &leaving {
             self.close(*index);
-            self.over(*index, End::Completed, end, watch);
+            self.over(*index, End::Completed, end, true, watch);
         }
         let completed = leaving.len();
         leaving.clear();
@@ -873,8 +896,10 @@ impl<'a> Replica<'a> {
         completed
     }
 
-    fn over(&mut self, index: u32, how: End, now: u64, watch: &mut impl Watch) {
+    /// A request is over; whether it was in step until now.
+    fn over(&mut self, index: u32, how: End, now: u64, in_step: bool, watch: &mut impl Watch) {
         let own = &mut self.slots[index as usize];
+        let since = if in_step { largest(&self.peaks, own.last) } else { 0 };
         own.place = Place::Gone;
         watch.over(&Outcome {
             serial: own.serial,
@@ -888,6 +913,7 @@ impl<'a> Replica<'a> {
             output: own.generated,
             cached: own.cached,
             preemptions: own.preemptions,
+            largest_gap: own.gap.max(since),
         });
         let offset = (own.serial - self.oldest) as usize;
         self.by_serial[offset] = NOBODY;
@@ -1002,6 +1028,13 @@ impl<'a> Replica<'a> {
                 watch.gap(class, first - self.since, pace, *n);
             }
         }
+        if asynchronous {
+            peak(&mut self.peaks, first, first - self.since);
+        }
+        // They grow from step to step: the last is the largest.
+        if steps > skipped {
+            peak(&mut self.peaks, handed_out, piece.at(context + (steps - skipped - 1) * count));
+        }
         for step in 0..steps - skipped {
             let time = piece.at(context + step * count);
             for (class, n) in (0u16..).zip(&self.by_class).filter(|(_, n)| **n > 0) {
@@ -1051,6 +1084,17 @@ impl<'a> Replica<'a> {
     }
 }
 
+/// A gap that ended at `at`.
+fn peak(peaks: &mut Vec<(u64, u64)>, at: u64, gap: u64) {
+    while peaks.pop_if(|(_, smaller)| *smaller <= gap).is_some() {}
+    peaks.push((at, gap));
+}
+
+/// The largest gap that ended after an instant.
+fn largest(peaks: &[(u64, u64)], after: u64) -> u64 {
+    peaks.get(peaks.partition_point(|(at, _)| *at <= after)).map_or(0, |(_, gap)| *gap)
+}
+
 /// No slot.
 const NOBODY: u32 = u32::MAX;
 
@@ -1088,6 +1132,7 @@ impl Engine for Replica<'_> {
             scheduled: None,
             first: None,
             last: 0,
+            gap: 0,
             cached: 0,
             preemptions: 0,
             turn: u64::MAX,
@@ -1116,11 +1161,13 @@ impl Engine for Replica<'_> {
             return false;
         };
         let unseen = self.unseen(index);
+        // Whoever has just come in step has not seen a token there.
+        let alone = self.under_way.is && self.under_way.alone.iter().any(|(at, ..)| *at == index);
+        let in_step = self.slots[index as usize].place == Place::InStep && !alone;
         match self.slots[index as usize].place {
             Place::Gone | Place::Leaving => return false,
             Place::Waiting => self.waiting_count -= 1,
             Place::InStep => {
-                let alone = self.under_way.alone.iter().any(|(at, ..)| *at == index);
                 let class = self.slots[index as usize].wanted.class as usize;
                 if self.under_way.is
                     && !alone
@@ -1140,7 +1187,7 @@ impl Engine for Replica<'_> {
             }
         }
         self.slots[index as usize].generated -= unseen;
-        self.over(index, End::TimedOut, now, watch);
+        self.over(index, End::TimedOut, now, in_step, watch);
         true
     }
 
@@ -1159,9 +1206,7 @@ impl Engine for Replica<'_> {
             if !planned {
                 return None;
             }
-            for index in self.parted.drain(..) {
-                self.slots[index as usize].last = now;
-            }
+            self.leave_step(now);
             let end = now.saturating_add(self.model.step(&self.plan.load));
             self.advance(end);
             let pace = Pace::of(false, false, self.plan.load.prefill > 0);

@@ -128,6 +128,8 @@ pub struct Outcome {
     pub cached: u64,
     /// How often it was thrown out to make room.
     pub preemptions: u32,
+    /// The longest time between two of its tokens.
+    pub largest_gap: u64,
 }
 
 /// How a request ended.

@@ -46,6 +46,7 @@ struct Record {
     output: u64,
     cached: u64,
     preemptions: u32,
+    largest_gap: u64,
 }
 
 impl<'a, P: Policy> PlainReplica<'a, P> {
@@ -111,7 +112,11 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
             let Some(record) = self.records.get_mut(&serial) else { continue };
             match record.first {
                 None => record.first = Some(at),
-                Some(_) => watch.gap(record.class, at - record.last, pace, 1),
+                Some(_) => {
+                    let gap = at - record.last;
+                    record.largest_gap = record.largest_gap.max(gap);
+                    watch.gap(record.class, gap, pace, 1);
+                }
             }
             record.last = at;
             record.output += tokens;
@@ -125,7 +130,16 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
     fn over(&mut self, serial: u64, end: End, now: u64, watch: &mut impl Watch) {
         let Some(r) = self.records.remove(&serial) else { return };
         let Record {
-            arrived, scheduled, first, class, prompt, output, cached, preemptions, ..
+            arrived,
+            scheduled,
+            first,
+            class,
+            prompt,
+            output,
+            cached,
+            preemptions,
+            largest_gap,
+            ..
         } = r;
         watch.over(&Outcome {
             serial,
@@ -139,6 +153,7 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
             output,
             cached,
             preemptions,
+            largest_gap,
         });
     }
 }
@@ -155,6 +170,7 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
             output: 0,
             cached: 0,
             preemptions: 0,
+            largest_gap: 0,
         };
         self.engine.arrive(serial, wanted)?;
         self.records.insert(serial, record);

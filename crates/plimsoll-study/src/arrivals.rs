@@ -57,6 +57,8 @@ pub struct Thresholds {
     pub tpot: Option<f64>,
     /// Its last token.
     pub e2e: Option<f64>,
+    /// Its largest gap between tokens.
+    pub gap: Option<f64>,
 }
 
 /// The requests of one class, in the order they come.

@@ -519,9 +519,11 @@ impl Tally {
             self.sketches[TPOT].record(tpot, 1);
         }
         let met = |most: Option<f64>, was: f64| most.is_none_or(|most| was <= most);
-        self.good += u64::from(
-            met(slo.ttft, ttft) && met(slo.e2e, e2e) && met(slo.tpot, tpot.unwrap_or(0.0)),
-        );
+        let good = met(slo.ttft, ttft)
+            && met(slo.e2e, e2e)
+            && met(slo.tpot, tpot.unwrap_or(0.0))
+            && met(slo.gap, o.largest_gap as f64 / 1e12);
+        self.good += u64::from(good);
         if let Some([firsts, lasts]) = &mut self.series {
             firsts.push((o.serial, ttft));
             lasts.push((o.serial, e2e));
