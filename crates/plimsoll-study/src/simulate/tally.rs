@@ -1,0 +1,280 @@
+//! What is counted while an engine runs.
+
+use std::collections::BTreeMap;
+
+use plimsoll_perf::Batch;
+use plimsoll_sim::{End, Held, Outcome, Pace, Stretch};
+use plimsoll_stats::Sketch;
+
+use super::SimulatedPool;
+use super::result::{Binding, Distribution, Utilisation};
+use crate::arrivals::{Thresholds, ps};
+use crate::smear::{Gaps, Spread};
+
+pub(super) const RESOURCES: [&str; 3] = ["kv", "sequences", "token_budget"];
+
+pub(super) fn resource(held: Held) -> usize {
+    match held {
+        Held::Kv => 0,
+        Held::Sequences => 1,
+        Held::Budget => 2,
+    }
+}
+
+/// What is counted while time passes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    pub(super) span: u64,
+    pub(super) busy: u64,
+    /// Picoseconds times blocks, sequences, requests.
+    pub(super) blocks: u128,
+    pub(super) running: u128,
+    pub(super) waiting: u128,
+    pub(super) blocks_max: u64,
+    pub(super) running_max: u64,
+    pub(super) waiting_max: u64,
+    pub(super) held: [u64; 3],
+    pub(super) first_held: [Option<u64>; 3],
+    pub(super) steps: f64,
+    pub(super) prefill: u64,
+    pub(super) pairs_doubled: u64,
+    pub(super) decodes: u64,
+    pub(super) context: u64,
+    pub(super) preempted: u64,
+    pub(super) arrived: u64,
+    pub(super) output: u64,
+}
+
+impl Flow {
+    /// Counts the part of a stretch that lies between two instants.
+    pub(super) fn add(&mut self, s: &Stretch, from: u64, until: u64) {
+        let end = s.from.saturating_add(s.took);
+        let (begin, end) = (s.from.max(from), end.min(until));
+        if begin >= end {
+            return;
+        }
+        let part = end - begin;
+        let share = part as f64 / s.took.max(1) as f64;
+        let whole = |n: u64| if part == s.took { n } else { (n as f64 * share).round() as u64 };
+        self.busy += part;
+        self.blocks += u128::from(part) * u128::from(s.gauges.blocks);
+        self.running += u128::from(part) * u128::from(s.gauges.running);
+        self.waiting += u128::from(part) * u128::from(s.gauges.waiting);
+        self.blocks_max = self.blocks_max.max(s.gauges.blocks);
+        self.running_max = self.running_max.max(s.gauges.running);
+        self.waiting_max = self.waiting_max.max(s.gauges.waiting);
+        if let Some(held) = s.held {
+            let i = resource(held);
+            self.held[i] += part;
+            self.first_held[i].get_or_insert(begin);
+        }
+        self.steps += s.steps as f64 * share;
+        self.prefill += whole(s.prefill);
+        self.pairs_doubled += whole(s.pairs_doubled);
+        self.decodes += whole(s.decodes);
+        self.context += whole(s.context);
+        // A preemption is an instant.
+        if s.from >= from {
+            self.preempted += s.preempted;
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.span += other.span;
+        self.busy += other.busy;
+        self.blocks += other.blocks;
+        self.running += other.running;
+        self.waiting += other.waiting;
+        self.blocks_max = self.blocks_max.max(other.blocks_max);
+        self.running_max = self.running_max.max(other.running_max);
+        self.waiting_max = self.waiting_max.max(other.waiting_max);
+        for i in 0..3 {
+            self.held[i] += other.held[i];
+            // The first run's.
+            self.first_held[i] = self.first_held[i].or(other.first_held[i]);
+        }
+        self.steps += other.steps;
+        self.prefill += other.prefill;
+        self.pairs_doubled += other.pairs_doubled;
+        self.decodes += other.decodes;
+        self.context += other.context;
+        self.preempted += other.preempted;
+        self.arrived += other.arrived;
+        self.output += other.output;
+    }
+
+    pub(super) fn utilisation(&self, pool: &SimulatedPool) -> Utilisation {
+        let span = self.span.max(1) as f64;
+        let batch = Batch {
+            prefill: self.prefill as f64,
+            pairs: self.pairs_doubled as f64 / 2.0,
+            prompts: 0.0,
+            decodes: self.decodes as f64,
+            context: self.context as f64,
+            uneven: 0.0,
+        };
+        let traffic = pool.work.traffic(self.steps, &batch);
+        let seconds = span / 1e12;
+        let blocks = pool.limits.kv.blocks.max(1) as f64;
+        Utilisation {
+            busy: self.busy as f64 / span,
+            kv_mean: self.blocks as f64 / span / blocks,
+            kv_max: self.blocks_max as f64 / blocks,
+            sequences_mean: self.running as f64 / span,
+            sequences_max: self.running_max,
+            waiting_mean: self.waiting as f64 / span,
+            waiting_max: self.waiting_max,
+            bandwidth: traffic.bytes / (pool.bandwidth * seconds),
+            compute: traffic.flops / (pool.peak * seconds),
+            path: pool.path.utilisation(self.decodes as f64 / seconds),
+        }
+    }
+
+    pub(super) fn binding(&self, pool: &str, warm_up: u64) -> Binding {
+        let span = self.span.max(1) as f64;
+        let shares: BTreeMap<&'static str, f64> =
+            RESOURCES.iter().zip(self.held).map(|(r, held)| (*r, held as f64 / span)).collect();
+        let Some(most) = (0..3).rev().max_by_key(|i| self.held[*i]).filter(|i| self.held[*i] > 0)
+        else {
+            return Binding { shares, ..Binding::default() };
+        };
+        Binding {
+            resource: Some(RESOURCES[most]),
+            pool: Some(pool.to_owned()),
+            share_of_time: self.held[most] as f64 / span,
+            first_at_s: self.first_held[most].map(|at| at.saturating_sub(warm_up) as f64 / 1e12),
+            shares,
+        }
+    }
+}
+
+/// What is counted of a class.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    pub(super) offered: u64,
+    pub(super) completed: u64,
+    pub(super) good: u64,
+    pub(super) rejected: u64,
+    pub(super) too_long: u64,
+    pub(super) timed_out: u64,
+    pub(super) prompt: u64,
+    pub(super) cached: u64,
+    pub(super) output: u64,
+    pub(super) sketches: [Sketch; 4],
+    /// Gaps between tokens, by what decided them.
+    pub(super) gaps: [Sketch; 4],
+    /// Times to the first token and to the last, in the order of arrival, where one run is all there is.
+    pub(super) series: Option<[Vec<(u64, f64)>; 2]>,
+}
+
+pub(super) const METRICS: [&str; 4] = ["ttft", "tpot", "e2e", "queue"];
+pub(super) const TTFT: usize = 0;
+pub(super) const TPOT: usize = 1;
+pub(super) const E2E: usize = 2;
+pub(super) const QUEUE: usize = 3;
+
+impl Tally {
+    pub(super) fn new(series: bool) -> Self {
+        // A microsecond is all that anybody asks for.
+        let sketches = std::array::from_fn(|_| Sketch::new(1e-6));
+        let gaps = sketches.clone();
+        Self {
+            offered: 0,
+            completed: 0,
+            good: 0,
+            rejected: 0,
+            too_long: 0,
+            timed_out: 0,
+            prompt: 0,
+            cached: 0,
+            output: 0,
+            sketches,
+            gaps,
+            series: series.then(Default::default),
+        }
+    }
+
+    pub(super) fn over(&mut self, o: &Outcome, slo: &Thresholds) {
+        let seconds = |until: u64| until.saturating_sub(o.arrived) as f64 / 1e12;
+        match o.end {
+            End::Completed => self.completed += 1,
+            End::Rejected => self.rejected += 1,
+            End::TooLong => {
+                self.rejected += 1;
+                self.too_long += 1;
+            }
+            End::TimedOut => self.timed_out += 1,
+        }
+        self.output += o.output;
+        if let Some(at) = o.scheduled {
+            self.prompt += o.prompt;
+            self.cached += o.cached;
+            self.sketches[QUEUE].record(seconds(at), 1);
+        }
+        let Some(first) = o.first else { return };
+        let ttft = seconds(first);
+        self.sketches[TTFT].record(ttft, 1);
+        if o.end != End::Completed {
+            return;
+        }
+        let e2e = seconds(o.done);
+        self.sketches[E2E].record(e2e, 1);
+        let tpot = (o.output > 1).then(|| (e2e - ttft) / (o.output - 1) as f64);
+        if let Some(tpot) = tpot {
+            self.sketches[TPOT].record(tpot, 1);
+        }
+        let met = |most: Option<f64>, was: f64| most.is_none_or(|most| was <= most);
+        let good = met(slo.ttft, ttft)
+            && met(slo.e2e, e2e)
+            && met(slo.tpot, tpot.unwrap_or(0.0))
+            && met(slo.gap, o.largest_gap as f64 / 1e12);
+        self.good += u64::from(good);
+        if let Some([firsts, lasts]) = &mut self.series {
+            firsts.push((o.serial, ttft));
+            lasts.push((o.serial, e2e));
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.offered += other.offered;
+        self.completed += other.completed;
+        self.good += other.good;
+        self.rejected += other.rejected;
+        self.too_long += other.too_long;
+        self.timed_out += other.timed_out;
+        self.prompt += other.prompt;
+        self.cached += other.cached;
+        self.output += other.output;
+        let own = self.sketches.iter_mut().chain(&mut self.gaps);
+        for (own, other) in own.zip(other.sketches.iter().chain(&other.gaps)) {
+            own.merge(other);
+        }
+    }
+
+    /// Gaps between tokens, spread out as a calibration saw them; in seconds.
+    pub(super) fn gaps(&self, spread: &Spread) -> Option<Distribution> {
+        let mut gaps = Gaps::default();
+        for (pace, sketch) in Pace::ALL.into_iter().zip(&self.gaps) {
+            sketch.counts().for_each(|(seconds, n)| gaps.add(ps(seconds), pace, n));
+        }
+        let (sum, n) = self.gaps.iter().fold((0.0, 0), |(sum, n), sketch| {
+            (sum + sketch.mean().unwrap_or(0.0) * sketch.count() as f64, n + sketch.count())
+        });
+        let [p50, p90, p95, p99] = gaps.quantiles(spread, [0.5, 0.9, 0.95, 0.99])?;
+        Some(Distribution { mean: sum / n as f64, p50, p90, p95, p99 }.times(1e3))
+    }
+}
+
+impl Distribution {
+    pub(super) fn times(self, factor: f64) -> Self {
+        let Self { mean, p50, p90, p95, p99 } = self;
+        let [mean, p50, p90, p95, p99] = [mean, p50, p90, p95, p99].map(|x| x * factor);
+        Self { mean, p50, p90, p95, p99 }
+    }
+}
+
+pub(super) fn distribution(sketch: &Sketch) -> Option<Distribution> {
+    let at = |p: f64| sketch.quantile(p);
+    let (p50, p90, p95, p99) = (at(0.5)?, at(0.9)?, at(0.95)?, at(0.99)?);
+    Some(Distribution { mean: sketch.mean()?, p50, p90, p95, p99 }.times(1e3))
+}
