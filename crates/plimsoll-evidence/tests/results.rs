@@ -309,6 +309,18 @@ fn mistakes_name_file_row_field_and_value() {
             "[8.0, 8.5, 8.0]",
             "f, row 1: `requests.1.itl_ms` has 3 gaps between 3 tokens",
         ),
+        (
+            "engine_run/two.jsonl",
+            "\"pick\": [3, 3]",
+            "\"pick\": [3]",
+            "f, row 1: `meta.pick` names 1 groups for 2 requests",
+        ),
+        (
+            "engine_run/two.jsonl",
+            "\"prefix_len\": 16, ",
+            "",
+            "f, row 1: `meta.prefix_len` is missing",
+        ),
     ] {
         let text = golden(name);
         assert!(text.contains(from), "{name} has no {from}");
