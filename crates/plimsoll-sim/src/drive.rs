@@ -40,6 +40,8 @@ pub struct Gauges {
     pub waiting: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// Sequences that could run beside them.
+    pub seats: u64,
 }
 
 /// A step, or a stretch of steps that only generate: from when the tokens before it were handed out until its own were.
@@ -59,6 +61,8 @@ pub struct Stretch {
     pub decodes: u64,
     /// Contexts that they saw, over all steps.
     pub context: u64,
+    /// Tokens that it gave, first ones and guessed ones included.
+    pub tokens: u64,
     /// How it stood when it began.
     pub gauges: Gauges,
     /// What kept the first in line waiting.
@@ -130,7 +134,7 @@ pub struct Arrival {
 /// Bounds of the waiting line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Requests that may wait.
+    /// Requests that may wait; whoever only waits for the next step to begin, because there is a seat, does not count.
     pub requests: Option<u64>,
 }
 
@@ -158,6 +162,8 @@ impl Budget {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
+    /// Whether somebody stopped it, or its moves were spent.
+    pub stopped: bool,
     /// The last instant.
     pub now: u64,
     /// Requests that came.
@@ -202,7 +208,10 @@ pub fn drive<E: Engine>(
             let Some(next) = arrivals.next() else { break };
             let at = if clients == Loop::Open { next.sent } else { now };
             let (class, prompt) = (next.wanted.class, next.wanted.prompt);
-            let full = queue.requests.is_some_and(|most| engine.gauges().waiting >= most);
+            let full = queue.requests.is_some_and(|most| {
+                let Gauges { waiting, seats, .. } = engine.gauges();
+                waiting >= most.saturating_add(seats)
+            });
             let end = if next.gives_up.is_some_and(|gone| gone <= now) {
                 Some(End::TimedOut)
             } else if full {
@@ -234,8 +243,9 @@ pub fn drive<E: Engine>(
             serial += 1;
         }
         moves += 1;
-        if moves > budget.moves || now >= budget.until || moves % 4096 == 0 && !go_on(now) {
-            return Ended { now, offered: serial, unfinished: inside, complete: false };
+        let stopped = moves > budget.moves || moves % 256 == 0 && !go_on(now);
+        if stopped || now >= budget.until {
+            return Ended { stopped, now, offered: serial, unfinished: inside, complete: false };
         }
         let goes = leaving.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         match engine.go(now, comes.min(goes).min(budget.until), watch) {
@@ -248,6 +258,7 @@ pub fn drive<E: Engine>(
             None if inside > 0 && goes < u64::MAX => now = now.max(goes),
             None => {
                 return Ended {
+                    stopped: false,
                     now,
                     offered: serial,
                     unfinished: inside,

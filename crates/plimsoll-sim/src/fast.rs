@@ -139,6 +139,8 @@ struct UnderWay {
     /// Sequences in step that it gives tokens to, by class, and how many tokens.
     classes: Vec<u64>,
     yielded: u64,
+    /// Tokens that it gives, all together.
+    tokens: u64,
     /// Others that it gives tokens to: (slot, serial, tokens).
     alone: Vec<(u32, u64, u64)>,
 }
@@ -476,9 +478,11 @@ impl<'a> Replica<'a> {
         (on_its_way.load, on_its_way.held) = (self.plan.load, self.plan.held);
         (on_its_way.preempted, on_its_way.yielded) = (self.plan.preempted, yielded);
         on_its_way.alone.clear();
+        on_its_way.tokens = 0;
         on_its_way.classes.clear();
         if self.plan.in_step {
             on_its_way.classes.extend_from_slice(&self.by_class);
+            on_its_way.tokens = self.decodes * yielded;
             self.count += yielded;
             self.context += self.decodes * yielded;
         }
@@ -490,6 +494,7 @@ impl<'a> Replica<'a> {
             self.part(index, Place::Leaving);
             let own = &mut self.slots[index as usize];
             // The last step's guesses may have gone further.
+            self.under_way.tokens -= own.generated - own.wanted.output.tokens();
             own.generated = own.wanted.output.tokens();
             own.computed = own.wanted.prompt + own.generated - 1;
             self.leaving.push(index);
@@ -527,6 +532,7 @@ impl<'a> Replica<'a> {
             };
             own.generated += got;
             self.under_way.alone.push((index, own.serial, got));
+            self.under_way.tokens += got;
             if own.generated >= own.wanted.output.tokens() {
                 own.place = Place::Leaving;
                 self.leaving.push(index);
@@ -548,6 +554,7 @@ impl<'a> Replica<'a> {
             pairs_doubled: seen.load.pairs_doubled,
             decodes: seen.load.decodes,
             context: seen.load.context,
+            tokens: seen.tokens,
             gauges: self.stood.take().unwrap_or(gauges),
             held: seen.held,
             preempted: seen.preempted,
@@ -729,6 +736,7 @@ impl Engine for Replica<'_> {
             }
         }
         self.slots[index as usize].generated -= unseen;
+        self.under_way.tokens -= unseen;
         self.over(index, End::TimedOut, now, in_step, watch);
         true
     }
@@ -786,6 +794,7 @@ impl Engine for Replica<'_> {
             running: self.running,
             waiting: self.waiting_count,
             blocks: self.limits.kv.blocks - self.pool.free(),
+            seats: (self.limits.max_num_seqs as u64).saturating_sub(self.running),
         }
     }
 }

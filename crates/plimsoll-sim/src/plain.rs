@@ -4,6 +4,8 @@
 //! hands in the times a real engine was seen to take, and learns what each step carried. It is written to be read, not to be fast: the engine
 //! that leaps over stretches of steps must give the same events.
 
+use std::collections::VecDeque;
+
 use plimsoll_perf::StepLoad;
 
 use crate::blocks::{BlockPool, Table, block_names};
@@ -98,7 +100,7 @@ pub struct PlainEngine<P = Vllm> {
     limits: Limits,
     policy: P,
     /// In the order they are to be let in.
-    waiting: Vec<Sequence>,
+    waiting: VecDeque<Sequence>,
     /// In the order they were let in.
     running: Vec<Sequence>,
     pool: BlockPool,
@@ -121,7 +123,7 @@ impl<P: Policy> PlainEngine<P> {
         Self {
             limits,
             policy,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             running: Vec::new(),
             pool,
             decode_steps: 0,
@@ -254,7 +256,7 @@ impl<P: Policy> PlainEngine<P> {
             step.held = (!self.waiting.is_empty()).then_some(Held::Kv);
             return;
         }
-        while let Some(next) = self.waiting.first() {
+        while let Some(next) = self.waiting.front() {
             if *budget == 0 {
                 step.held = Some(Held::Budget);
                 return;
@@ -284,7 +286,7 @@ impl<P: Policy> PlainEngine<P> {
                 step.held = Some(Held::Kv);
                 return;
             }
-            let mut own = self.waiting.remove(0);
+            let Some(mut own) = self.waiting.pop_front() else { return };
             own.computed = computed;
             own.table = self.pool.open(&names, hit);
             let grown = self.pool.grow(&mut own.table, computed, end);
@@ -353,7 +355,7 @@ impl<P: Policy> PlainEngine<P> {
         self.close(&mut gone);
         gone.computed = 0;
         if P::TO_THE_END {
-            gone.place = self.waiting.last().map_or(gone.place, |last| last.place.max(gone.place));
+            gone.place = self.waiting.back().map_or(gone.place, |last| last.place.max(gone.place));
         }
         self.wait(gone);
     }

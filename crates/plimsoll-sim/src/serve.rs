@@ -95,6 +95,9 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
     ) -> Moved {
         let UnderWay { given, step, .. } = seen;
         let gauges = self.stood.take().unwrap_or(gauges);
+        // Those of clients that have gone are nobody's.
+        let there = given.tokens.iter().filter(|(serial, _)| self.records.contains_key(serial));
+        let tokens = there.map(|(_, tokens)| tokens).sum();
         watch.stretch(&Stretch {
             from: self.since,
             took: at - self.since,
@@ -103,6 +106,7 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
             pairs_doubled: step.load.pairs_doubled,
             decodes: step.load.decodes,
             context: step.load.context,
+            tokens,
             gauges,
             held: step.held,
             preempted: step.preempted.len() as u64,
@@ -228,6 +232,7 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
             running: self.engine.running() as u64,
             waiting: self.engine.waiting() as u64,
             blocks: self.engine.blocks_used(),
+            seats: (self.limits.max_num_seqs as u64).saturating_sub(self.engine.running() as u64),
         }
     }
 }

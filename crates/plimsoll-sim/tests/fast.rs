@@ -7,8 +7,8 @@ use plimsoll_fleet::from_hf;
 use plimsoll_memory::{Format, Placement};
 use plimsoll_perf::{Datasheet, Layout, Rates, StepModel, Term, Work};
 use plimsoll_sim::{
-    Arrival, Budget, Content, Ended, Engine, Kv, Limits, Loop, Outcome, Pace, PlainReplica, Queue,
-    Replica, Segment, Speculation, Stretch, Vllm, Wanted, Watch, drive,
+    Arrival, Budget, Content, Ended, Engine, Gauges, Kv, Limits, Loop, Outcome, Pace, PlainReplica,
+    Queue, Replica, Segment, Speculation, Stretch, Vllm, Wanted, Watch, drive,
 };
 use proptest::prelude::*;
 
@@ -56,7 +56,7 @@ fn model(window: bool, budget: u64) -> StepModel {
 struct Told {
     outcomes: Vec<Outcome>,
     gaps: BTreeMap<(u16, u64, Pace), u64>,
-    sums: [u64; 7],
+    sums: [u64; 8],
 }
 
 impl Watch for Told {
@@ -65,7 +65,16 @@ impl Watch for Told {
     }
 
     fn stretch(&mut self, s: &Stretch) {
-        let all = [s.took, s.steps, s.prefill, s.pairs_doubled, s.decodes, s.context, s.preempted];
+        let all = [
+            s.took,
+            s.steps,
+            s.prefill,
+            s.pairs_doubled,
+            s.decodes,
+            s.context,
+            s.preempted,
+            s.tokens,
+        ];
         self.sums.iter_mut().zip(all).for_each(|(sum, more)| *sum += more);
     }
 
@@ -246,7 +255,8 @@ fn same_events(day: &Day) -> Result<(), TestCaseError> {
     prop_assert_eq!(&fast.outcomes, &plain.outcomes);
     prop_assert_eq!(&fast, &plain);
     prop_assert_eq!(fast_ended, ended);
-    prop_assert_eq!(replica.gauges(), Default::default());
+    let idle = Gauges { seats: day.limits.max_num_seqs as u64, ..Gauges::default() };
+    prop_assert_eq!(replica.gauges(), idle);
     prop_assert_eq!(replica.steps().total, fast.sums[1]);
     Ok(())
 }

@@ -99,6 +99,7 @@ impl Replica<'_> {
             prefill: 0,
             pairs_doubled: 0,
             decodes: steps * count,
+            tokens: steps * count,
             context: steps * seen_first + count * (steps * (steps - 1) / 2),
             gauges: self.stood.take().unwrap_or_else(|| self.gauges()),
             held,
