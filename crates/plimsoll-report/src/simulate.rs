@@ -39,11 +39,12 @@ pub fn simulate_json(document: &SimulationDocument<'_>, version: &str) -> Value 
     value
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: Option<Verdict>) -> &'static str {
     match verdict {
-        Verdict::Stable => "STABLE",
-        Verdict::Backlogged => "BACKLOGGED",
-        Verdict::Overloaded => "OVERLOADED",
+        Some(Verdict::Stable) => "STABLE",
+        Some(Verdict::Backlogged) => "BACKLOGGED",
+        Some(Verdict::Overloaded) => "OVERLOADED",
+        None => "NO VERDICT",
     }
 }
 
@@ -231,7 +232,7 @@ fn timeline_text(timeline: &[Window]) -> String {
                 format!("{:.1}", w.utilisation.waiting_mean),
                 percent(w.utilisation.kv_mean),
                 grouped(w.prefill_tokens_per_s.round() as u64),
-                grouped(w.decode_tokens_per_s.round() as u64),
+                grouped(w.output_tokens_per_s.round() as u64),
                 grouped(w.preemptions),
                 w.held.map_or("-", |h| h).replace('_', " "),
             ]

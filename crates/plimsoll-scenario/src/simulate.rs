@@ -6,12 +6,13 @@ use crate::demand::Demand;
 use crate::fit::serves;
 use crate::sections::{self, Pool, Scenario};
 
-/// The classes of a pool as one of its replicas gets them, and what the reader should know of that. Each replica gets an equal share of the tasks.
+/// The classes of a pool as one of its replicas gets them, and what the reader should know of that. Each replica gets an equal share of the tasks. Whether the pool
+/// caches prefixes, and whether that can be simulated, decides what becomes of hits.
 pub fn simulated_classes(
     scenario: &Scenario,
     pool: &Pool,
     demand: &Demand,
-    prefix_caching: bool,
+    (caches, simulates): (bool, bool),
 ) -> (Vec<SimulatedClass>, Vec<String>) {
     let replicas = pool.replicas.now().max(1) as f64;
     let most = scenario.class.iter().map(|c| c.priority.get()).max().unwrap_or(0);
@@ -26,14 +27,25 @@ pub fn simulated_classes(
         // A hit rate that is given is believed; otherwise what prompts have in common is looked for.
         let shares =
             class.task.growth() != plimsoll_workload::Growth::Nothing || own.samples.get() > 1;
-        let finds_prefixes = prefix_caching && shares && states_no_hits(own);
+        let finds_prefixes = caches && simulates && shares && states_no_hits(own);
         let name = &class.name;
         if finds_prefixes {
             notes.push(format!(
                 "the prefix cache is simulated for the growing contexts of `{name}`"
             ));
+        } else if !states_no_hits(own) && !caches {
+            notes.push(format!(
+                "pool `{}` caches no prefixes: the hits that `{name}` states do not happen",
+                pool.name.as_str()
+            ));
         } else if !states_no_hits(own) {
             notes.push(format!("the cache hits of `{name}` are those its class states"));
+        }
+        if own.cancellation.is_some() {
+            notes.push(format!("users of `{name}` who leave before the end are not simulated"));
+        }
+        if !class.task.is_one_request() || own.samples.get() > 1 {
+            notes.push(format!("`{name}` is counted by request, each sample as one, not by task"));
         }
         if own.retries.is_some() {
             notes.push(format!("clients of `{name}` do not come again here when they fail"));
@@ -50,8 +62,22 @@ pub fn simulated_classes(
                 gap: own.slo.gap.map(|t| t.get()),
             },
             finds_prefixes,
+            hits: caches,
+            max_model_len: u64::MAX,
             states_limit: false,
         });
+    }
+    if classes.iter().any(|c| c.rank != 0) {
+        notes.push(format!("pool `{}` serves by priority, which vLLM does only where it is told to (`--scheduling-policy priority`)", pool.name.as_str()));
+    }
+    if pool.queue.as_ref().is_some_and(|q| q.tokens.is_some()) {
+        notes.push(format!("`queue.tokens` of pool `{}` is not held against", pool.name.as_str()));
+    }
+    if pool.replicas.now() == 0 {
+        notes.push(format!(
+            "pool `{}` has no replica today; one is simulated with all of its demand",
+            pool.name.as_str()
+        ));
     }
     (classes, notes)
 }

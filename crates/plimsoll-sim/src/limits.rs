@@ -7,6 +7,8 @@ pub struct Limits {
     pub max_num_seqs: usize,
     /// Token budget of a step.
     pub max_num_batched_tokens: u64,
+    /// Longest accepted context.
+    pub max_model_len: u64,
     /// Its cache.
     pub kv: Kv,
     /// Whether blocks that nobody uses any more are found again by their content.
@@ -26,6 +28,7 @@ impl Limits {
         Self {
             max_num_seqs,
             max_num_batched_tokens,
+            max_model_len: u64::MAX,
             kv,
             prefix_cache: false,
             asynchronous: false,
@@ -63,7 +66,7 @@ impl Limits {
         // The last token is never read again, so it needs no room; guesses do.
         let most = tokens - 1 + self.decode_tokens() - 1;
         let need = self.need_most(most);
-        if need > self.kv.blocks {
+        if need > self.kv.blocks || tokens > self.max_model_len {
             return Err(TooLong { tokens, need, blocks: self.kv.blocks });
         }
         Ok(())
@@ -151,7 +154,9 @@ pub struct Speculation {
 
 /// A request that can never run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a context of {tokens} tokens needs {need} blocks; there are {blocks}")]
+#[error(
+    "a context of {tokens} tokens is longer than accepted, or than the cache: it needs {need} blocks, there are {blocks}"
+)]
 pub struct TooLong {
     /// Its context.
     pub tokens: u64,

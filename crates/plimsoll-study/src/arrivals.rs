@@ -3,8 +3,10 @@
 //! Nothing is kept but what is still to come of tasks that have begun, so a long hour takes no more room than a short one. The hour is closed to a ring, as in
 //! the demand study: what a task asks for after its end comes at its beginning.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use plimsoll_perf::RequestPath;
@@ -27,6 +29,10 @@ pub struct SimulatedClass {
     pub slo: Thresholds,
     /// Whether the cache is looked into for what its prompts have in common; otherwise its hits are as it says.
     pub finds_prefixes: bool,
+    /// Whether the hits that it states can be: not where no prefix is cached.
+    pub hits: bool,
+    /// Longest accepted context: outputs end there.
+    pub max_model_len: u64,
     /// Whether its clients say how many tokens they want at most: the most of 4,096 tasks, which is what engines that reserve room go by.
     pub states_limit: bool,
 }
@@ -43,6 +49,8 @@ impl SimulatedClass {
             deadline: None,
             slo: Thresholds::default(),
             finds_prefixes: false,
+            hits: true,
+            max_model_len: u64::MAX,
             states_limit: false,
         }
     }
@@ -81,7 +89,6 @@ struct ClassRequests<'a> {
 struct Pending {
     ps: u64,
     order: u64,
-    output: u64,
     wanted: Wanted,
 }
 
@@ -115,32 +122,43 @@ pub(crate) struct Requests<'a> {
     last: u64,
 }
 
-/// The way in front of an engine: so many servers. A request takes its time to pass, and is work for a server as long as its output is; who comes while all
-/// of them have work waits. The work is done when the request comes, not as its tokens do: what servers have to do is right, when they do it is not.
+/// The way in front of an engine: a request takes its time to pass, and servers have work with every token that is sent back. A request that comes while they are
+/// behind waits until they are not.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     request: u64,
+    /// Picoseconds of one server that a token takes, and how many servers there are.
     token: u64,
-    /// When each server is free.
-    free: BinaryHeap<Reverse<u64>>,
+    servers: u64,
+    /// What they were behind, and when.
+    behind: Rc<Cell<(u64, u64)>>,
 }
 
 impl Path {
     pub(crate) fn new(path: &RequestPath) -> Self {
-        let servers = (path.servers as usize).max(1);
         Self {
             request: ps(path.request_seconds),
             token: ps(path.token_seconds),
-            free: std::iter::repeat_n(Reverse(0), servers).collect(),
+            servers: (path.servers as u64).max(1),
+            behind: Rc::default(),
         }
     }
 
-    /// When a request that is sent now, and will generate so many tokens, has passed.
-    pub(crate) fn pass(&mut self, sent: u64, output: u64) -> u64 {
-        let Reverse(free) = self.free.pop().unwrap_or(Reverse(0));
-        let from = sent.max(free);
-        self.free.push(Reverse(from.saturating_add(self.token.saturating_mul(output))));
-        from.saturating_add(self.request)
+    fn behind_at(&self, at: u64) -> u64 {
+        let (behind, when) = self.behind.get();
+        behind.saturating_sub(at.saturating_sub(when))
+    }
+
+    /// Tokens are sent back between two instants.
+    pub(crate) fn sends(&self, tokens: u64, from: u64, until: u64) {
+        let work = self.token.saturating_mul(tokens) / self.servers;
+        let behind = self.behind_at(from).saturating_add(work);
+        self.behind.set((behind.saturating_sub(until.saturating_sub(from)), until));
+    }
+
+    /// When a request that is sent now has passed.
+    fn pass(&self, sent: u64) -> u64 {
+        sent.saturating_add(self.behind_at(sent)).saturating_add(self.request)
     }
 }
 
@@ -213,11 +231,11 @@ impl Iterator for Requests<'_> {
 
     fn next(&mut self) -> Option<Arrival> {
         let Reverse((sent, i)) = self.next.pop()?;
-        let Pending { wanted, output, .. } = self.ready[i].take()?;
+        let Pending { wanted, .. } = self.ready[i].take()?;
         let gives_up = self.classes[i].class.deadline.map(|d| sent.saturating_add(ps(d)));
         self.refill(i);
         // Servers pass requests on in the order they came.
-        self.last = self.last.max(self.path.pass(sent, output));
+        self.last = self.last.max(self.path.pass(sent));
         Some(Arrival { at: self.last, sent, wanted, gives_up })
     }
 }
@@ -253,7 +271,6 @@ impl ClassRequests<'_> {
                     pending.push(Reverse(Pending {
                         ps: t,
                         order: order + sample.min(255),
-                        output,
                         wanted: wanted.clone(),
                     }));
                 }
@@ -306,12 +323,15 @@ fn wanted(
     let samples = u64::from(request.samples.max(1));
     let known: u64 = said.iter().map(|s| s.tokens).sum();
     let finds = own.finds_prefixes;
+    // An engine stops where the context ends; a prompt that is too long stays so, and is refused.
+    let room = own.max_model_len.saturating_sub(request.prompt.get().max(known + 1));
+    let output = output.min(room.max(1));
     // Lengths are rounded one by one; a prompt has a token beside what was said before.
     let prompt = if finds { request.prompt.get().max(known + 1) } else { request.prompt.get() };
     let mut wanted = Wanted::new(prompt, output);
     (wanted.class, wanted.rank) = (class, own.rank);
     if !finds {
-        wanted.cached = request.cached.get();
+        wanted.cached = if own.hits { request.cached.get() } else { 0 };
         return wanted;
     }
     // Classes, tasks and turns have each their own names.

@@ -88,6 +88,12 @@ pub fn simulate_run(
         metrics: Vec::new(),
         skipped: Some(why),
     };
+    if run.setup.engine != "vllm" {
+        return nothing(format!(
+            "only vLLM's decisions are simulated from logs, not {}'s",
+            run.setup.engine
+        ));
+    }
     let seen = measured(run);
     match simulated(run, pool, rates, spread) {
         Ok(said) => RunOutcome {

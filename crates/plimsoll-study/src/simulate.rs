@@ -5,7 +5,7 @@ mod tally;
 
 use std::collections::BTreeMap;
 
-use plimsoll_perf::{RequestPath, StepModel, Work};
+use plimsoll_perf::{Batch, RequestPath, StepModel, Traffic, Work};
 use plimsoll_sim::{
     Arrival, Budget, Ended, Engine, Limits, Loop, Outcome, Pace, PlainReplica, Queue, Replica,
     Sglang, Steps, Stretch, TensorRt, Watch, drive,
@@ -105,6 +105,11 @@ struct Run<'a, R> {
     run: u32,
     from: u64,
     until: u64,
+    /// Requests that come before this count, and so does what happens before it.
+    counted: u64,
+    /// The servers in front.
+    path: Path,
+    steps: u64,
     tallies: Vec<Tally>,
     flow: Flow,
     /// The second and the last quarter of the time in which requests come.
@@ -119,7 +124,8 @@ impl<'a, R: Record> Run<'a, R> {
     fn new(
         pool: &'a SimulatedPool,
         run: u32,
-        (from, until): (u64, u64),
+        (from, until, counted): (u64, u64, u64),
+        path: Path,
         series: bool,
         window: Option<u64>,
         record: Option<&'a mut R>,
@@ -133,8 +139,11 @@ impl<'a, R: Record> Run<'a, R> {
             run,
             from,
             until,
+            counted,
+            path,
+            steps: 0,
             tallies: pool.classes.iter().map(|_| Tally::new(series)).collect(),
-            flow: Flow { span: until - from, ..Flow::default() },
+            flow: Flow::default(),
             quarters: Default::default(),
             windows,
             counts: false,
@@ -157,12 +166,23 @@ impl<R: Record> Watch for Run<'_, R> {
     }
 
     fn stretch(&mut self, s: &Stretch) {
-        let (from, until) = (self.from, self.until);
-        self.counts = (from..until).contains(&s.from);
-        self.flow.add(s, from, until);
+        let (from, until) = (self.from, self.counted);
+        self.steps += s.steps;
+        self.path.sends(s.tokens, s.from, s.from.saturating_add(s.took));
+        self.counts = s.from >= from;
+        let batch = Batch {
+            prefill: s.prefill as f64,
+            pairs: s.pairs_doubled as f64 / 2.0,
+            prompts: s.prefill.min(s.tokens.saturating_sub(s.decodes)) as f64,
+            decodes: s.decodes as f64,
+            context: s.context as f64,
+            uneven: 0.0,
+        };
+        let traffic = self.pool.work.traffic(s.steps as f64, &batch);
+        self.flow.add(s, traffic, from, until);
         for (i, which) in [1, 3].into_iter().enumerate() {
             let (from, until) = self.quarter(which);
-            self.quarters[i].add(s, from, until);
+            self.quarters[i].add(s, Traffic::default(), from, until);
         }
         if let Some((window, flows)) = &mut self.windows {
             let end = s.from.saturating_add(s.took).min(until);
@@ -171,7 +191,7 @@ impl<R: Record> Watch for Run<'_, R> {
                 let i = (at - from) / *window;
                 let next = from + (i + 1) * *window;
                 if let Some(flow) = flows.get_mut(i as usize) {
-                    flow.add(s, at, next.min(end));
+                    flow.add(s, traffic, at, next.min(end));
                 }
                 at = next;
             }
@@ -187,7 +207,7 @@ impl<R: Record> Watch for Run<'_, R> {
         if let Some(record) = &mut self.record {
             record.outcome(&self.pool.name, self.run, o);
         }
-        if !(self.from..self.until).contains(&o.arrived) {
+        if !(self.from..self.counted).contains(&o.arrived) {
             return;
         }
         self.flow.arrived += 1;
@@ -206,7 +226,7 @@ struct RunResult {
     tallies: Vec<Tally>,
     flow: Flow,
     windows: Option<(u64, Vec<Flow>)>,
-    verdict: Verdict,
+    verdict: Option<Verdict>,
     steps: Steps,
     ended: Ended,
 }
@@ -243,7 +263,7 @@ fn serve<R: Record>(
     let pool = run.pool;
     let queue = Queue { requests: pool.queue };
     let mut offered = vec![0; run.tallies.len()];
-    let (from, until) = (run.from, run.until);
+    let (from, until) = (run.from, run.counted);
     let arrivals = Counted { arrivals, offered: &mut offered, from, until };
     fn go<E: Engine, R: Record>(
         engine: &mut E,
@@ -265,36 +285,41 @@ fn serve<R: Record>(
         Decides::Sglang => {
             let mut engine = PlainReplica::new(pool.limits, Sglang::default(), &pool.model);
             let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
-            (ended, Steps { total: run.flow.steps as u64, leapt: 0 })
+            (ended, Steps { total: run.steps, leapt: 0 })
         }
         Decides::TensorRt => {
             let mut engine = PlainReplica::new(pool.limits, TensorRt::NoEvict, &pool.model);
             let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
-            (ended, Steps { total: run.flow.steps as u64, leapt: 0 })
+            (ended, Steps { total: run.steps, leapt: 0 })
         }
     };
     for (tally, offered) in run.tallies.iter_mut().zip(offered) {
         tally.offered = offered;
     }
+    // A run that was stopped, or whose requests are all known, ends where it ends.
+    run.flow.span = run.counted.min(ended.now.max(run.from)) - run.from;
     let verdict = verdict(&run, &ended);
     let Run { tallies, flow, windows, .. } = run;
     RunResult { tallies, flow, windows, verdict, steps, ended }
 }
 
-/// A run that cannot be finished, whose clients go away or are turned away, or whose line grows by more than half from the second quarter to the last, is
-/// overloaded; one in whose last quarter on average a request waits has a backlog.
-fn verdict<R>(run: &Run<'_, R>, ended: &Ended) -> Verdict {
-    let lost: u64 = run.tallies.iter().map(|t| t.rejected - t.too_long + t.timed_out).sum();
+/// A run whose backlog cannot be worked off, whose clients go away or are turned away, or whose line grows by more than half from the second quarter to the last,
+/// is overloaded; one in whose last quarter on average a request waits has a backlog. Of one that was stopped nothing is known.
+fn verdict<R>(run: &Run<'_, R>, ended: &Ended) -> Option<Verdict> {
+    if ended.stopped {
+        return None;
+    }
+    let lost: u64 = run.tallies.iter().map(|t| t.rejected + t.timed_out).sum();
     let offered: u64 = run.tallies.iter().map(|t| t.offered).sum();
     let quarter = ((run.until - run.from) / 4).max(1) as f64;
     let [second, last] = [0, 1].map(|i| run.quarters[i].waiting as f64 / quarter);
-    if !ended.complete || lost * 100 > offered || last > 1.5 * second + 2.0 {
+    Some(if !ended.complete || lost * 100 > offered || last > 1.5 * second + 2.0 {
         Verdict::Overloaded
     } else if last >= 1.0 {
         Verdict::Backlogged
     } else {
         Verdict::Stable
-    }
+    })
 }
 
 /// Simulates one replica of each pool. `go_on` is asked now and then from every thread; once it says no, runs end early and say so.
@@ -313,11 +338,12 @@ pub fn simulate<R: Record + Send>(
         let one = |run: u32, record: Option<&mut R>| -> Result<RunResult, StudyError> {
             let path = Path::new(&pool.path);
             let seed = input.seed.run(u64::from(run));
-            let arrivals =
-                Requests::new(&pool.classes, input.hour, input.events, total, seed, path)
-                    .map_err(|(class, source)| StudyError::Arrivals { class, source })?;
+            let (hour, events) = (input.hour, input.events);
+            let arrivals = Requests::new(&pool.classes, hour, events, total, seed, path.clone())
+                .map_err(|(class, source)| StudyError::Arrivals { class, source })?;
             let window = input.window.filter(|_| run == 0).map(ps);
-            let watched = Run::new(pool, run, (from, until), input.runs == 1, window, record);
+            let times = (from, until, until);
+            let watched = Run::new(pool, run, times, path, input.runs == 1, window, record);
             Ok(serve(watched, Loop::Open, arrivals, budget, &mut |_| go_on()))
         };
         let runs: Result<Vec<RunResult>, StudyError> = match &mut record {
@@ -342,7 +368,9 @@ pub fn simulate_known<R: Record>(
     let budget = Budget { moves: input.moves, until: u64::MAX };
     let window = input.window.map(ps);
     let pool = &input.pools[0];
-    let watched = Run::new(pool, 0, (0, until), true, window, record);
+    // All of them count, whenever they come.
+    let path = Path::new(&RequestPath { token_seconds: 0.0, ..pool.path });
+    let watched = Run::new(pool, 0, (0, until, u64::MAX), path, true, window, record);
     let result = serve(watched, clients, arrivals.into_iter(), budget, &mut |_| go_on());
     conclude(input, &[(pool, vec![result])], 0)
 }
@@ -371,7 +399,7 @@ fn conclude(
             sure(&mut intervals, input, pool, own, i, runs);
             classes.push(class_result(pool, own, &tally));
         }
-        let mut verdicts: Vec<Verdict> = runs.iter().map(|run| run.verdict).collect();
+        let mut verdicts: Vec<Verdict> = runs.iter().filter_map(|run| run.verdict).collect();
         verdicts.sort_unstable();
         let count = |v: Verdict| verdicts.iter().filter(|own| **own == v).count() as u32;
         let busy: Vec<f64> =
@@ -383,7 +411,7 @@ fn conclude(
         pools.push(PoolResult {
             name: pool.name.clone(),
             replicas: pool.replicas,
-            verdict: verdicts[verdicts.len() / 2],
+            verdict: verdicts.get(verdicts.len() / 2).copied(),
             verdicts: [Verdict::Stable, Verdict::Backlogged, Verdict::Overloaded].map(count),
             utilisation: flow.utilisation(pool),
             kv_blocks: pool.limits.kv.blocks,
@@ -395,7 +423,7 @@ fn conclude(
                 share: (prompt_tokens > 0).then(|| cached_tokens as f64 / prompt_tokens as f64),
             },
             prefill_tokens: flow.prefill,
-            decode_tokens: flow.decodes,
+            output_tokens: flow.tokens,
             replica_spread: Ends { low: mean_busy, high: mean_busy },
             binding: flow.binding(&pool.name, from),
         });
@@ -409,7 +437,7 @@ fn conclude(
         pools.iter().max_by(|a, b| a.binding.share_of_time.total_cmp(&b.binding.share_of_time));
     Simulation {
         seed: input.seed.get(),
-        verdict: pools.iter().map(|p| p.verdict).max().unwrap_or(Verdict::Stable),
+        verdict: pools.iter().filter_map(|p| p.verdict).max(),
         complete,
         seconds: input.seconds,
         warm_up_s: input.warm_up,
@@ -520,7 +548,7 @@ fn windows<'a>(
             from_s: i as f64 * seconds,
             utilisation: flow.utilisation(pool),
             prefill_tokens_per_s: flow.prefill as f64 / seconds,
-            decode_tokens_per_s: flow.decodes as f64 / seconds,
+            output_tokens_per_s: flow.tokens as f64 / seconds,
             preemptions: flow.preempted,
             held: flow.binding(&pool.name, 0).resource,
         }

@@ -215,7 +215,7 @@ pub struct SimulateArgs {
     /// A scenario, of which one replica of each pool is run; or step logs
     pub(crate) file: PathBuf,
     /// For step logs: the run whose requests are served again
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["pool", "hour", "runs"])]
     pub(crate) run: Option<String>,
     /// For step logs: a calibration instead of the built-in step times
     #[arg(long, value_name = "FILE", requires = "run")]

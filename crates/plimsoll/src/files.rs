@@ -55,6 +55,10 @@ pub(crate) struct Growing {
 impl Growing {
     /// Begins it.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        // A device, a pipe or a directory must not be replaced.
+        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return Err(unwritable(path, &"it is there and is no file"));
+        }
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
         let file = fs::File::create(&beside).map_err(|e| unwritable(path, &e))?;

@@ -217,6 +217,11 @@ fn outcomes_and_traces() {
     // Windows cover the five minutes, and their tokens are those of the pool's first run.
     let windows = document["timeline"].as_array().expect("windows");
     assert_eq!(windows.len(), 30);
+    let device = simulated("outcomes-device", "", "", &["--outcomes", "/dev/null"]);
+    assert_eq!(
+        (device.0, &device.1["diagnostics"][0]["code"]),
+        (2, &Value::from("unwritable-file"))
+    );
     let nowhere = simulated("outcomes-nowhere", "", "", &["--outcomes", "/nowhere/requests.csv"]);
     assert_eq!(nowhere.0, 2);
     assert_eq!(nowhere.1["diagnostics"][0]["code"], "unwritable-file");
@@ -245,6 +250,11 @@ fn a_measured_run_is_served_again() {
         // A sketch's thousandth, and one rank of 443.
         assert!((number(ours) / said(metric) - 1.0).abs() < 0.02, "{metric}: {ours}");
     }
+    // Every request of a closed loop is counted, too.
+    let log = "validation/vllm_h200/llama31_8b.jsonl.gz";
+    let (_, closed) = json(&["simulate", log, "--run", "prefill-128"]);
+    check(&closed);
+    assert_eq!(closed["classes"][0]["offered"], closed["classes"][0]["completed"]);
     for (arguments, word) in [
         (vec!["simulate", LOG], "none is named"),
         (vec!["simulate", LOG, "--run", "nothing"], "holds no run"),
@@ -321,15 +331,33 @@ fn what_is_not_served_is_counted() {
     assert!(count(&class["rejected"]) > 0 && count(&class["timed_out"]) > 0, "{class}");
     assert_eq!(document["verdict"], "OVERLOADED");
     assert_eq!(document["binding"]["resource"], "sequences");
-    // Nobody waits in a line that has no place.
+    // Where nobody may wait, whoever finds a seat is served all the same.
     let (_, none) = simulated("none", "", "queue = { requests = 0 }", &[]);
     check(&none);
-    assert_eq!(count(&none["classes"][0]["completed"]), 0);
+    assert_eq!(none["classes"][0]["completed"], none["classes"][0]["offered"]);
+    // A context that is not accepted is refused, and nobody calls that stable.
+    let (_, long) = simulated("long", "", "max_num_seqs = 64", &["--pool", "small"]);
+    assert_eq!(count(&long["classes"][0]["too_long"]), 0);
+    let scratch = Scratch::new("short");
+    let file = scratch
+        .file("s.toml", scenario("", "").replace("max_model_len = 16384", "max_model_len = 1024"));
+    let (_, short) = json(&["simulate", &file, "--duration", "5m", "--runs", "2"]);
+    check(&short);
+    assert!(count(&short["classes"][0]["too_long"]) > 0, "{short}");
+    assert_eq!(short["verdict"], "OVERLOADED");
+    // One that is stopped has no verdict, and says so.
+    let (code, stopped) =
+        simulated("stopped", "", "", &["--duration", "100d", "--time-limit", "200ms"]);
+    assert_eq!(code, 0);
+    assert!(stopped["verdict"].is_null() && stopped["complete"] == false);
+    assert!(stopped["notes"].to_string().contains("--time-limit"), "{}", stopped["notes"]);
+    assert!(number(&stopped["pools"][0]["utilisation"]["busy"]) > 0.5);
 }
 
 #[test]
 fn bad_questions_get_answers() {
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
+        (&["--duration", "300d"], "200 days"),
         (&["--pool", "nobody"], "no pool `nobody`"),
         (&["--hour", "4000"], "no hour 4000"),
         (&["--hour", "launch"], "no event"),

@@ -23,8 +23,8 @@ pub enum Verdict {
 pub struct Simulation {
     /// Makes it repeatable.
     pub seed: u64,
-    /// The worst of the pools; of a pool, that of the middle run.
-    pub verdict: Verdict,
+    /// The worst of the pools; of a pool, that of the middle run, of two the worse. None where every run was stopped.
+    pub verdict: Option<Verdict>,
     /// Whether every run came to its end.
     pub complete: bool,
     /// How long requests came that count.
@@ -84,7 +84,7 @@ pub struct ClassResult {
     pub output_tokens: u64,
     /// Time to the first token.
     pub ttft_ms: Option<Distribution>,
-    /// Gaps between tokens.
+    /// Gaps between tokens handed out together or alone, from the end of the warm-up on, also those of requests that came before it.
     pub itl_ms: Option<Distribution>,
     /// A request's mean gap.
     pub tpot_ms: Option<Distribution>,
@@ -116,8 +116,8 @@ pub struct PoolResult {
     pub name: String,
     /// Replicas of today; one is simulated.
     pub replicas: u64,
-    /// Whether it keeps up, in the middle run.
-    pub verdict: Verdict,
+    /// Whether it keeps up, in the middle run of those that were not stopped.
+    pub verdict: Option<Verdict>,
     /// Runs by verdict: stable, backlogged, overloaded.
     pub verdicts: [u32; 3],
     /// Shares of the time and of what there is.
@@ -130,10 +130,10 @@ pub struct PoolResult {
     pub preemptions: u64,
     /// What the prefix cache saved.
     pub cache_hits: CacheHits,
-    /// Prompt tokens computed, reading again included, and tokens generated.
+    /// Prompt tokens computed, reading again included.
     pub prefill_tokens: u64,
     /// Tokens generated.
-    pub decode_tokens: u64,
+    pub output_tokens: u64,
     /// Busy share of the least and the most busy replica.
     pub replica_spread: Ends,
     /// What keeps its requests waiting.
@@ -194,7 +194,7 @@ pub struct Binding {
     pub pool: Option<String>,
     /// Of the time, it kept somebody waiting.
     pub share_of_time: f64,
-    /// When it first did, in seconds from the end of the warm-up, in the first run.
+    /// When it first did, in seconds from the end of the warm-up, in the first run that shows it.
     pub first_at_s: Option<f64>,
     /// Of the time, each kept somebody waiting.
     pub shares: BTreeMap<&'static str, f64>,
@@ -213,7 +213,7 @@ pub struct Window {
     /// Prompt tokens computed a second.
     pub prefill_tokens_per_s: f64,
     /// Tokens generated a second.
-    pub decode_tokens_per_s: f64,
+    pub output_tokens_per_s: f64,
     /// Requests thrown out.
     pub preemptions: u64,
     /// What kept somebody waiting longest in it.

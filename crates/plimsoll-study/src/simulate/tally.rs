@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_perf::Batch;
+use plimsoll_perf::Traffic;
 use plimsoll_sim::{End, Held, Outcome, Pace, Stretch};
 use plimsoll_stats::Sketch;
 
@@ -37,9 +37,10 @@ pub(super) struct Flow {
     pub(super) first_held: [Option<u64>; 3],
     pub(super) steps: f64,
     pub(super) prefill: u64,
-    pub(super) pairs_doubled: u64,
     pub(super) decodes: u64,
-    pub(super) context: u64,
+    pub(super) tokens: u64,
+    /// What one device read and computed.
+    pub(super) traffic: Traffic,
     pub(super) preempted: u64,
     pub(super) arrived: u64,
     pub(super) output: u64,
@@ -47,7 +48,7 @@ pub(super) struct Flow {
 
 impl Flow {
     /// Counts the part of a stretch that lies between two instants.
-    pub(super) fn add(&mut self, s: &Stretch, from: u64, until: u64) {
+    pub(super) fn add(&mut self, s: &Stretch, traffic: Traffic, from: u64, until: u64) {
         let end = s.from.saturating_add(s.took);
         let (begin, end) = (s.from.max(from), end.min(until));
         if begin >= end {
@@ -70,9 +71,10 @@ impl Flow {
         }
         self.steps += s.steps as f64 * share;
         self.prefill += whole(s.prefill);
-        self.pairs_doubled += whole(s.pairs_doubled);
         self.decodes += whole(s.decodes);
-        self.context += whole(s.context);
+        self.tokens += whole(s.tokens);
+        self.traffic.bytes += traffic.bytes * share;
+        self.traffic.flops += traffic.flops * share;
         // A preemption is an instant.
         if s.from >= from {
             self.preempted += s.preempted;
@@ -90,14 +92,15 @@ impl Flow {
         self.waiting_max = self.waiting_max.max(other.waiting_max);
         for i in 0..3 {
             self.held[i] += other.held[i];
-            // The first run's.
+            // The first run's that has any.
             self.first_held[i] = self.first_held[i].or(other.first_held[i]);
         }
         self.steps += other.steps;
         self.prefill += other.prefill;
-        self.pairs_doubled += other.pairs_doubled;
         self.decodes += other.decodes;
-        self.context += other.context;
+        self.tokens += other.tokens;
+        self.traffic.bytes += other.traffic.bytes;
+        self.traffic.flops += other.traffic.flops;
         self.preempted += other.preempted;
         self.arrived += other.arrived;
         self.output += other.output;
@@ -105,15 +108,6 @@ impl Flow {
 
     pub(super) fn utilisation(&self, pool: &SimulatedPool) -> Utilisation {
         let span = self.span.max(1) as f64;
-        let batch = Batch {
-            prefill: self.prefill as f64,
-            pairs: self.pairs_doubled as f64 / 2.0,
-            prompts: 0.0,
-            decodes: self.decodes as f64,
-            context: self.context as f64,
-            uneven: 0.0,
-        };
-        let traffic = pool.work.traffic(self.steps, &batch);
         let seconds = span / 1e12;
         let blocks = pool.limits.kv.blocks.max(1) as f64;
         Utilisation {
@@ -124,9 +118,9 @@ impl Flow {
             sequences_max: self.running_max,
             waiting_mean: self.waiting as f64 / span,
             waiting_max: self.waiting_max,
-            bandwidth: traffic.bytes / (pool.bandwidth * seconds),
-            compute: traffic.flops / (pool.peak * seconds),
-            path: pool.path.utilisation(self.decodes as f64 / seconds),
+            bandwidth: self.traffic.bytes / (pool.bandwidth * seconds),
+            compute: self.traffic.flops / (pool.peak * seconds),
+            path: pool.path.utilisation(self.tokens as f64 / seconds),
         }
     }
 

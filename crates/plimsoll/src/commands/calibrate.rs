@@ -83,6 +83,15 @@ pub(super) fn simulate(
             format!("its runs are: {}", names.join(", ")),
         ));
     };
+    if run.setup.engine != "vllm" {
+        return Err(usage(
+            format!(
+                "`{wanted}` is of {}; only vLLM's decisions are simulated from logs",
+                run.setup.engine
+            ),
+            "write a scenario with such a pool instead".to_owned(),
+        ));
+    }
     let described = describe(&PoolArgs::bare(), std::slice::from_ref(run), &catalog)?;
     let input = pool_input(&described, &catalog, None, None, None)?;
     let (steps, mut rates, _) = steps_of(&input, &catalog)?;

@@ -26,6 +26,12 @@ use crate::failure::Failure;
 use crate::files::{self, Growing, unwritable};
 use crate::heading;
 
+/// Requests of a class that one run draws at most.
+const REQUESTS_MOST: f64 = 2e8;
+
+/// Windows of a timeline at most; longer runs get wider ones.
+const WINDOWS_MOST: f64 = 10_000.0;
+
 /// Steps and stretches of one run at most: days of a busy engine.
 const MOVES: u64 = 4_000_000_000;
 
@@ -43,6 +49,13 @@ pub(super) fn answer(
                 "leave it out for the default".to_owned(),
             ));
         }
+    }
+    let longest = 86_400.0 * 200.0;
+    if args.duration.get() + args.warm_up.get() > longest {
+        return Err(usage(
+            "the clock of a simulation holds 200 days".to_owned(),
+            "give a shorter `--duration` or `--warm-up`".to_owned(),
+        ));
     }
     if args.run.is_some() {
         return super::calibrate::simulate(args, global, err);
@@ -77,6 +90,24 @@ pub(super) fn answer(
         }
     };
     let (pools, notes) = pools(args, &loaded, &demand, global)?;
+    let seconds = args.duration.get() + args.warm_up.get();
+    for (pool, class) in pools.iter().flat_map(|p| p.classes.iter().map(move |c| (p, c))) {
+        let at = class.class.hours.get(hour);
+        let rate = at.map_or(0.0, |h| h.rate * if events { h.shift.rate } else { 1.0 });
+        let requests = rate * class.share * class.class.task.mean_requests() * seconds;
+        if requests > REQUESTS_MOST {
+            let name = &class.class.name;
+            return Err(usage(
+                format!(
+                    "one replica of `{}` would get {requests:.1e} requests of `{name}`",
+                    pool.name
+                ),
+                format!(
+                    "at most {REQUESTS_MOST:.0e} are simulated: give a shorter `--duration`, or more replicas"
+                ),
+            ));
+        }
+    }
     let study = &loaded.scenario.study;
     let threads = global.threads.map_or_else(
         || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -93,7 +124,7 @@ pub(super) fn answer(
         seed: Seed::new(global.seed.unwrap_or(study.seed.get())),
         threads,
         moves: MOVES,
-        window: args.timeline.then_some(study.window.get()),
+        window: args.timeline.then_some(study.window.get().max(args.duration.get() / WINDOWS_MOST)),
     };
     let mut recorder = Recorder::new(args, &input)?;
     let stop = Stop::new(args.time_limit.get(), global);
@@ -105,7 +136,22 @@ pub(super) fn answer(
     if let Some(recorder) = recorder {
         recorder.finish()?;
     }
-    result.notes = demand.notes.iter().cloned().chain(notes).chain(stop.notes()).collect();
+    let too_long: u64 = result.classes.iter().map(|c| c.too_long).sum();
+    if too_long > 0 {
+        result.notes.push(format!(
+            "{too_long} requests are longer than `max_model_len` or the cache, and were refused"
+        ));
+    }
+    if result.classes.iter().all(|c| c.offered == 0) {
+        result.notes.push("no request came, so nothing was learnt".to_owned());
+    }
+    let learnt = std::mem::take(&mut result.notes);
+    result.notes = learnt
+        .into_iter()
+        .chain(demand.notes.iter().cloned())
+        .chain(notes)
+        .chain(stop.notes())
+        .collect();
     said(&result, &stop, global, err);
     let calibrated = loaded.scenario.pool.iter().any(|p| p.calibration.is_some());
     let name = args.file.display().to_string();
@@ -165,8 +211,8 @@ fn pools(
         }
         // Only vLLM's cache is simulated; of others the hits that classes state are taken.
         let vllm = loaded.catalog.engine(pool.engine.as_str()).is_ok_and(|e| e.name == "vllm");
-        let (classes, own_notes) =
-            simulated_classes(&loaded.scenario, pool, demand, budget.prefix_caching && vllm);
+        let caches = (budget.prefix_caching, vllm);
+        let (classes, own_notes) = simulated_classes(&loaded.scenario, pool, demand, caches);
         if budget.prefix_caching && !vllm {
             notes.push(format!(
                 "pool `{name}`: the prefix cache of {} is not simulated, only hits that classes state count",
@@ -193,7 +239,10 @@ fn pools(
         return Err(about(
             "nothing-to-simulate",
             "no pool of the scenario serves a class on both phases".to_owned(),
-            "add a `[[pool]]`, or a `[[route]]` to one".to_owned(),
+            match notes.is_empty() {
+                true => "add a `[[pool]]`, or a `[[route]]` to one".to_owned(),
+                false => notes.join("; "),
+            },
         ));
     }
     Ok((pools, notes))
@@ -213,6 +262,7 @@ fn simulated(
         "tensorrt-llm" => Decides::TensorRt,
         _ => Decides::Vllm,
     };
+    classes.iter_mut().for_each(|class| class.max_model_len = budget.max_model_len_tokens);
     if decides != Decides::Vllm {
         classes.iter_mut().for_each(|class| class.states_limit = true);
         notes.push(format!(
@@ -238,6 +288,7 @@ fn simulated(
             drafts: s.tokens.get(),
             accept_thousandths: (s.accept_length.get() * 1000.0).round().clamp(1000.0, 1e6) as u64,
         }),
+        max_model_len: budget.max_model_len_tokens,
         ..Limits::new(
             usize::try_from(budget.max_num_seqs.saturating_mul(copies)).unwrap_or(usize::MAX),
             budget.max_num_batched_tokens.saturating_mul(copies),
@@ -274,8 +325,8 @@ pub(super) fn said(result: &Simulation, stop: &Stop, global: &Global, err: &mut 
     let requests: u64 = result.classes.iter().map(|c| c.offered).sum();
     let seconds = stop.started.elapsed().as_secs_f64();
     let worst = match result.verdict {
-        Verdict::Stable => "",
-        Verdict::Backlogged | Verdict::Overloaded => ", with waiting",
+        None | Some(Verdict::Stable) => "",
+        Some(Verdict::Backlogged | Verdict::Overloaded) => ", with waiting",
     };
     // Talk that cannot be written is not missed.
     let _ = writeln!(
