@@ -312,6 +312,12 @@ fn mistakes_name_file_row_field_and_value() {
         (
             "engine_run/two.jsonl",
             "\"pick\": [3, 3]",
+            "\"gaps_ms\": {\"p50\": 5, \"p95\": -1, \"p99\": 9}, \"pick\": [3, 3]",
+            "f, row 1: `meta.gaps_ms.p95` must be at least zero; it is -1",
+        ),
+        (
+            "engine_run/two.jsonl",
+            "\"pick\": [3, 3]",
             "\"pick\": [3]",
             "f, row 1: `meta.pick` names 1 groups for 2 requests",
         ),

@@ -40,7 +40,7 @@ pub struct Work {
     /// What reading a cached token for a decode takes in a step with prompts, where one in a step of decodes alone takes one: more where one kernel
     /// serves both.
     pub mixed_kv: f64,
-    /// Of the time that the matrices take for a token, the share which those beyond [`LARGE_STEP`] of a step save: large products waste less.
+    /// Of the time that the matrices take for a token, the share which those beyond 2,048 of a step save: large products waste less.
     pub large_saves: f64,
     /// Numbers of a LoRA adapter that one sequence reads and multiplies, over all layers.
     pub adapter: Gemm,

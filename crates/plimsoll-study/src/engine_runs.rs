@@ -132,7 +132,10 @@ fn measured(run: &EngineRun) -> Seen {
         ttft: run.requests.iter().map(|r| r.ttft).collect(),
         e2e: run.requests.iter().map(|r| r.e2e).collect(),
         gaps_mean: decode / gaps.max(1) as f64,
-        gaps: (!all.is_empty()).then(|| GAPS_AT.map(|p| quantile(&all, p).unwrap_or(0.0))),
+        gaps: match all.is_empty() {
+            true => run.gaps,
+            false => Some(GAPS_AT.map(|p| quantile(&all, p).unwrap_or(0.0))),
+        },
         cached: run.requests.iter().map(|r| r.cached).sum(),
         preemptions: run.steps.iter().map(|s| s.preempted).sum(),
     }

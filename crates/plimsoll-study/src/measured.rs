@@ -105,6 +105,8 @@ pub struct EngineRun {
     pub setup: RunSetup,
     /// Whether clients waited for answers: their number, where they did.
     pub clients: Option<u64>,
+    /// Gaps between tokens of all requests at the 50th, 95th and 99th percentile, in seconds, where the log gives these instead of each.
+    pub gaps: Option<[f64; 3]>,
     /// The requests, in the order they were sent.
     pub requests: Vec<RunRequest>,
     /// The steps as a client saw them.

@@ -118,6 +118,7 @@ fn log(model: &StepModel, way: f64) -> EngineRun {
             prefix_caching: false,
         },
         clients: None,
+        gaps: None,
         requests,
         steps,
     }

@@ -78,9 +78,9 @@ fn a_step_log_calibrates_within_its_bars() {
     assert_eq!(written["coefficients"], document["coefficients"]);
 }
 
-/// The bars of open loops, calibrated on closed ones of one token budget: throughput and mean gap within 3% at every load and at other budgets, first
-/// tokens within 10% below the knee and 20% beyond it; cached tokens within 10%, preemptions within 30%. One is known to miss: first tokens of the run whose
-/// cache is too small, where a queue stands and 1.6% of throughput are 30% of waiting.
+/// The bars of open loops, calibrated on closed ones of one token budget: throughput and mean gap within 3% at every load and at other budgets, gaps at
+/// the 50th and 95th percentile within 10%, first tokens within 10% below the knee and 20% beyond it; cached tokens within 10%, preemptions within 30%. Known to miss:
+/// first tokens of the run whose cache is too small, where a queue stands and 1.6% of throughput are 30% of waiting, and two tails of gaps.
 #[test]
 fn closed_loops_predict_open_ones() {
     let scratch = Scratch::new("open");
@@ -103,6 +103,12 @@ fn closed_loops_predict_open_ones() {
             assert!(error("throughput") <= 3.0 && error("itl_mean") <= 3.0, "{run}");
             let first = if run["beyond_knee"] == true { 20.0 } else { 10.0 };
             let first = if name(run).starts_with("prefix") { 30.0 } else { first };
+            // Known to miss: where hardly any gap lies near the 95th percentile, and where prompts are read beside long contexts.
+            let tail = match name(run).as_str() {
+                "poisson-chat-r5" | "prefix-g4-p2048-r15" => 20.0,
+                _ => 10.0,
+            };
+            assert!(error("itl_p50") <= 10.0 && error("itl_p95") <= tail, "{run}");
             assert!(error("ttft_p50") <= first && error("ttft_p95") <= first, "{run}");
             assert!(error("cached_tokens") <= 10.0 && error("preemptions") <= 30.0, "{run}");
             seen += 1;

@@ -40,9 +40,11 @@ fn read(row: &mut Row<'_>) -> Option<EngineRun> {
             format!("is {}, before the step above it at {}", steps[i].at, steps[i - 1].at);
         row.wrong(&format!("steps/{i}/t"), problem);
     }
+    let gaps = gaps(row);
     let origin = row.origin.clone();
     Some(EngineRun {
         origin,
+        gaps,
         run: run?,
         setup: setup?,
         clients,
@@ -121,6 +123,16 @@ fn request(row: &mut Row<'_>, at: &str) -> Option<RunRequest> {
         e2e,
         itl: gaps.collect::<Option<_>>()?,
     })
+}
+
+/// Percentiles of gaps, which reduced logs give instead of each.
+fn gaps(row: &mut Row<'_>) -> Option<[f64; 3]> {
+    row.get("meta/gaps_ms")?;
+    let bound = Bound { zero: true, most: SECONDS.most * 1e3 };
+    let mut at = |p: &str| row.need(&format!("meta/gaps_ms/{p}"), &bound).map(|ms| ms / 1e3);
+    let all = [at("p50"), at("p95"), at("p99")];
+    let [Some(p50), Some(p95), Some(p99)] = all else { return None };
+    Some([p50, p95, p99])
 }
 
 /// Which group of prompts with a common beginning each request was picked from, where the run says so.
