@@ -48,8 +48,13 @@ fn verdict(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
+/// What is not all is not rounded to it, nor what is something to nothing.
 fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
+    match format!("{:.1}%", share * 100.0) {
+        all if all == "100.0%" && share < 1.0 => "over 99.9%".to_owned(),
+        none if none == "0.0%" && share > 0.0 => "under 0.1%".to_owned(),
+        text => text,
+    }
 }
 
 /// The first screen.
@@ -81,10 +86,15 @@ pub fn simulate_text(document: &SimulationDocument<'_>, heading: Heading) -> Str
     }
     for class in &result.classes {
         let key = format!("{}.{}", class.pool, class.name);
-        let Some(span) = result.intervals.get(&format!("{key}.ttft_p95_ms")) else { continue };
+        // One run has batches instead of others.
+        let (metric, what, of) = match result.runs {
+            1 => ("ttft_mean_ms", "mean TTFT", "batches"),
+            _ => ("ttft_p95_ms", "TTFT p95", "runs"),
+        };
+        let Some(span) = result.intervals.get(&format!("{key}.{metric}")) else { continue };
         let _ = writeln!(
             out,
-            "{key}: TTFT p95 {} to {} ms ({}% interval over {} runs)",
+            "{key}: {what} {} to {} ms ({}% interval over {} {of})",
             milliseconds(span.low),
             milliseconds(span.high),
             (span.level * 100.0).round(),
