@@ -281,7 +281,8 @@ impl<P: Policy> PlainEngine<P> {
             let whole = self.limits.need_most(tokens) - hit * kv.full + in_line;
             let asked = if self.limits.whole_prompts { whole.max(need) } else { need };
             let room = Room { free: self.pool.free(), cached: computed, limits: &self.limits };
-            let running: Vec<Seen> = self.running.iter().map(|s| s.seen(&self.limits)).collect();
+            let shown = if self.policy.looks() { self.running.as_slice() } else { &[] };
+            let running: Vec<Seen> = shown.iter().map(|s| s.seen(&self.limits)).collect();
             if asked > room.free || !self.policy.admits(&next.seen(&self.limits), &running, &room) {
                 step.held = Some(Held::Kv);
                 return;

@@ -30,6 +30,11 @@ pub trait Policy {
         tokens.min(budget)
     }
 
+    /// Whether those that run matter to who is let in; where not, they are not shown.
+    fn looks(&self) -> bool {
+        true
+    }
+
     /// Whether a newcomer whose first part finds its blocks is let in.
     fn admits(&mut self, newcomer: &Seen, running: &[Seen], room: &Room<'_>) -> bool;
 
@@ -51,6 +56,10 @@ pub trait Policy {
 pub struct Vllm;
 
 impl Policy for Vllm {
+    fn looks(&self) -> bool {
+        false
+    }
+
     fn admits(&mut self, _: &Seen, _: &[Seen], _: &Room<'_>) -> bool {
         true
     }
@@ -104,6 +113,10 @@ impl Policy for Sglang {
     const PROMPTS_ALONE: bool = true;
     const TO_THE_END: bool = true;
     const OUTPUT_KEPT: bool = false;
+
+    fn looks(&self) -> bool {
+        !self.closed
+    }
 
     fn admits(&mut self, newcomer: &Seen, running: &[Seen], room: &Room<'_>) -> bool {
         if self.closed {
