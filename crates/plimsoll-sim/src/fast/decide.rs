@@ -84,14 +84,15 @@ impl Replica<'_> {
             self.roomed = self.count;
             *budget -= tokens;
         }
-        if let Some((index, tokens, rooms, less, _)) = reading {
-            gives += less;
+        gives += reading.map_or(0, |(.., less, _)| less);
+        self.pool.give(gives);
+        self.pool.take(needs);
+        // What it reads is named only now: taking may have evicted the same content.
+        if let Some((index, tokens, rooms, ..)) = reading {
             self.slots[index as usize].rooms = rooms;
             self.read(index, tokens);
             *budget -= tokens;
         }
-        self.pool.give(gives);
-        self.pool.take(needs);
         true
     }
 
