@@ -328,37 +328,38 @@ fn most_steps_are_leapt_over() {
 /// A prompt that is read while another with the same content leaves: taking blocks for it evicts that content, and only then is its own named. Found by chance.
 #[test]
 fn content_that_is_evicted_while_it_is_read() {
-    type Row = (u64, u64, u64, &'static [(u64, u64)], Option<u64>);
+    type Row = (u64, u32, u64, u64, &'static [(u64, u64)], Option<u64>);
     let rows: [Row; 14] = [
-        (0, 90, 36, &[(20, 25), (21, 30), (22, 35)], Some(1000)),
-        (0, 134, 48, &[(0, 7), (1, 12), (2, 17)], Some(1001)),
-        (0, 182, 11, &[(0, 7), (1, 12), (2, 17), (1001, 146)], Some(1002)),
-        (209959018, 126, 10, &[(20, 25), (21, 30), (22, 35), (1000, 36)], Some(1003)),
-        (568752697, 282, 16, &[(0, 7), (1, 12), (2, 17), (1001, 146), (1002, 11)], Some(1004)),
-        (568752697, 93, 27, &[(0, 7), (1, 12)], None),
-        (795848331, 13, 2, &[(0, 7)], None),
+        (0, 0, 90, 36, &[(20, 25), (21, 30), (22, 35)], Some(1000)),
+        (0, 0, 134, 48, &[(0, 7), (1, 12), (2, 17)], Some(1001)),
+        (0, 0, 182, 11, &[(0, 7), (1, 12), (2, 17), (1001, 146)], Some(1002)),
+        (209959018, 0, 126, 10, &[(20, 25), (21, 30), (22, 35), (1000, 36)], Some(1003)),
+        (568752697, 0, 282, 16, &[(0, 7), (1, 12), (2, 17), (1001, 146), (1002, 11)], Some(1004)),
+        (568752697, 1, 93, 27, &[(0, 7), (1, 12)], None),
+        (795848331, 2, 13, 2, &[(0, 7)], None),
         (
             1033060553,
+            2,
             309,
             12,
             &[(0, 7), (1, 12), (2, 17), (1001, 146), (1002, 11), (1004, 105)],
             None,
         ),
-        (1033060553, 33, 37, &[], None),
-        (1362084954, 24, 3, &[], None),
-        (1459215591, 1, 1, &[], None),
-        (1642385529, 1, 1, &[], None),
-        (1642385529, 105, 8, &[], None),
-        (1642385529, 187, 14, &[(20, 25), (21, 30), (22, 35)], None),
+        (1033060553, 0, 33, 37, &[], None),
+        (1362084954, 1, 24, 3, &[], None),
+        (1459215591, 2, 1, 1, &[], None),
+        (1642385529, 2, 1, 1, &[], None),
+        (1642385529, 0, 105, 8, &[], None),
+        (1642385529, 1, 187, 14, &[(20, 25), (21, 30), (22, 35)], None),
     ];
     let mut limits = Limits::new(5, 105, Kv::new(33, 16));
     limits.prefix_cache = true;
     limits.speculation = Some(Speculation { drafts: 1, accept_thousandths: 1231 });
-    let arrivals = rows.map(|(at, prompt, output, shared, own)| {
+    let arrivals = rows.map(|(at, rank, prompt, output, shared, own)| {
         let shared =
             shared.iter().map(|(id, tokens)| Segment { id: *id, tokens: *tokens }).collect();
         let content = Some(Arc::new(Content { shared, own }));
-        Arrival::new(at, Wanted { content, ..Wanted::new(prompt, output) })
+        Arrival::new(at, Wanted { content, rank, ..Wanted::new(prompt, output) })
     });
     let (clients, queue) = (Loop::Open, Queue::default());
     let day = Day { limits, window: false, clients, arrivals: arrivals.to_vec(), queue };
