@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_perf::{Batch, RequestPath, StepModel, Traffic, Work};
 use plimsoll_sim::{
-    Arrival, Budget, Ended, Engine, Limits, Loop, Outcome, Pace, PlainReplica, Queue, Replica,
-    Sglang, Steps, Stretch, TensorRt, Watch, drive,
+    Arrival, Budget, Ended, Limits, Loop, Outcome, Pace, PlainReplica, Queue, Replica, Sglang,
+    Steps, Stretch, TensorRt, Watch, drive,
 };
 use plimsoll_stats::{Seed, batch_means, mean_interval};
 
@@ -95,9 +95,6 @@ pub trait Record {
     /// Steps were taken in the first run.
     fn stretch(&mut self, _pool: &str, _stretch: &Stretch) {}
 }
-
-/// Nobody looks.
-impl Record for () {}
 
 /// One run of one pool, as it is watched.
 struct Run<'a, R> {
@@ -210,8 +207,6 @@ impl<R: Record> Watch for Run<'_, R> {
         if !(self.from..self.counted).contains(&o.arrived) {
             return;
         }
-        self.flow.arrived += 1;
-        self.flow.output += o.output;
         let class = o.class as usize;
         if let (Some(tally), Some(own)) =
             (self.tallies.get_mut(class), self.pool.classes.get(class))
@@ -265,31 +260,20 @@ fn serve<R: Record>(
     let mut offered = vec![0; run.tallies.len()];
     let (from, until) = (run.from, run.counted);
     let arrivals = Counted { arrivals, offered: &mut offered, from, until };
-    fn go<E: Engine, R: Record>(
-        engine: &mut E,
-        clients: Loop,
-        arrivals: impl Iterator<Item = Arrival>,
-        (queue, budget): (Queue, Budget),
-        run: &mut Run<'_, R>,
-        go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Ended {
-        drive(engine, clients, arrivals, queue, budget, run, go_on)
-    }
-    let bounds = (queue, budget);
     let (ended, steps) = match pool.decides {
         Decides::Vllm => {
             let mut engine = Replica::new(pool.limits, &pool.model);
-            let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
+            let ended = drive(&mut engine, clients, arrivals, queue, budget, &mut run, go_on);
             (ended, engine.steps())
         }
         Decides::Sglang => {
             let mut engine = PlainReplica::new(pool.limits, Sglang::default(), &pool.model);
-            let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
+            let ended = drive(&mut engine, clients, arrivals, queue, budget, &mut run, go_on);
             (ended, Steps { total: run.steps, leapt: 0 })
         }
         Decides::TensorRt => {
             let mut engine = PlainReplica::new(pool.limits, TensorRt::NoEvict, &pool.model);
-            let ended = go(&mut engine, clients, arrivals, bounds, &mut run, go_on);
+            let ended = drive(&mut engine, clients, arrivals, queue, budget, &mut run, go_on);
             (ended, Steps { total: run.steps, leapt: 0 })
         }
     };
@@ -297,7 +281,9 @@ fn serve<R: Record>(
         tally.offered = offered;
     }
     // A run that was stopped, or whose requests are all known, ends where it ends.
-    run.flow.span = run.counted.min(ended.now.max(run.from)) - run.from;
+    let whole = !ended.stopped && run.counted < u64::MAX;
+    let end = if whole { run.counted } else { run.counted.min(ended.now.max(run.from)) };
+    run.flow.span = end - run.from;
     let verdict = verdict(&run, &ended);
     let Run { tallies, flow, windows, .. } = run;
     RunResult { tallies, flow, windows, verdict, steps, ended }

@@ -42,8 +42,6 @@ pub(super) struct Flow {
     /// What one device read and computed.
     pub(super) traffic: Traffic,
     pub(super) preempted: u64,
-    pub(super) arrived: u64,
-    pub(super) output: u64,
 }
 
 impl Flow {
@@ -102,8 +100,6 @@ impl Flow {
         self.traffic.bytes += other.traffic.bytes;
         self.traffic.flops += other.traffic.flops;
         self.preempted += other.preempted;
-        self.arrived += other.arrived;
-        self.output += other.output;
     }
 
     pub(super) fn utilisation(&self, pool: &SimulatedPool) -> Utilisation {
