@@ -89,7 +89,7 @@ impl Pace {
     pub const ALL: [Self; 4] = [Self::Decodes, Self::Prompts, Self::Launch, Self::AfterLaunch];
 
     /// Of a step with prompts or without, handed out late or after one that was.
-    pub(crate) fn of(late: bool, was_late: bool, prompts: bool) -> Self {
+    pub fn of(late: bool, was_late: bool, prompts: bool) -> Self {
         match (late, was_late, prompts) {
             (true, _, _) => Self::Launch,
             (_, true, _) => Self::AfterLaunch,

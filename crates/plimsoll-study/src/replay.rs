@@ -48,13 +48,12 @@ impl Stretch {
     /// After idleness it begins with an arrival; otherwise where the tokens of a decode step were handed out while its own first step ran.
     pub fn outputs(&self, work: &Work, rates: &Rates, asynchronous: bool) -> Vec<(f64, Pace)> {
         let way = if self.from_idle { rates.get(Term::PathSeconds) } else { 0.0 };
-        let steady = |load: &StepLoad| if load.prefill > 0 { Pace::Prompts } else { Pace::Decodes };
         let mut outputs = Vec::with_capacity(self.loads.len());
         if !asynchronous {
             let mut now = way;
             outputs.extend(self.loads.iter().map(|load| {
                 now += step(work, rates, &load.batch()).total();
-                (now, steady(load))
+                (now, Pace::of(false, false, load.prefill > 0))
             }));
             return outputs;
         }
@@ -63,12 +62,7 @@ impl Stretch {
         let mut late = false;
         let mut hand_out = |host: &mut Host<f64>, (end, load): (f64, &StepLoad)| {
             let was_late = std::mem::replace(&mut late, host.holds_up(end));
-            let pace = match (late, was_late) {
-                (true, _) => Pace::Launch,
-                (_, true) => Pace::AfterLaunch,
-                _ => steady(load),
-            };
-            (host.hand_out(end), pace)
+            (host.hand_out(end), Pace::of(late, was_late, load.prefill > 0))
         };
         // What follows is a decode step like the last.
         let follows = self.loads.last().filter(|_| !self.to_idle);
