@@ -10,13 +10,13 @@ use plimsoll_sim::{
     Arrival, Budget, Ended, Limits, Loop, Outcome, Pace, PlainReplica, Queue, Replica, Sglang,
     Steps, Stretch, TensorRt, Watch, drive,
 };
-use plimsoll_stats::{Seed, batch_means, mean_interval};
+use plimsoll_stats::{Seed, mean_interval};
 
 pub use self::result::{
     Binding, CacheHits, ClassResult, Distribution, Ends, PoolResult, Simulation, Utilisation,
     Verdict, Window,
 };
-use self::tally::{E2E, Flow, METRICS, QUEUE, TPOT, TTFT, Tally, distribution};
+use self::tally::{BATCHES, E2E, Flow, METRICS, QUEUE, TPOT, TTFT, Tally, distribution};
 use crate::arrivals::{Path, Requests, SimulatedClass, Thresholds, ps};
 use crate::demand::{Span, StudyError, in_order};
 use crate::smear::Spread;
@@ -123,7 +123,6 @@ impl<'a, R: Record> Run<'a, R> {
         run: u32,
         (from, until, counted): (u64, u64, u64),
         path: Path,
-        series: bool,
         window: Option<u64>,
         record: Option<&'a mut R>,
     ) -> Self {
@@ -139,7 +138,7 @@ impl<'a, R: Record> Run<'a, R> {
             counted,
             path,
             steps: 0,
-            tallies: pool.classes.iter().map(|_| Tally::new(series)).collect(),
+            tallies: pool.classes.iter().map(|_| Tally::new()).collect(),
             flow: Flow::default(),
             quarters: Default::default(),
             windows,
@@ -211,7 +210,9 @@ impl<R: Record> Watch for Run<'_, R> {
         if let (Some(tally), Some(own)) =
             (self.tallies.get_mut(class), self.pool.classes.get(class))
         {
-            tally.over(o, &own.slo);
+            let share = u128::from(o.arrived - self.from) * BATCHES as u128;
+            let batch = share / u128::from((self.until - self.from).max(1));
+            tally.over(o, usize::try_from(batch).unwrap_or(BATCHES), &own.slo);
         }
     }
 }
@@ -329,7 +330,7 @@ pub fn simulate<R: Record + Send>(
                 .map_err(|(class, source)| StudyError::Arrivals { class, source })?;
             let window = input.window.filter(|_| run == 0).map(ps);
             let times = (from, until, until);
-            let watched = Run::new(pool, run, times, path, input.runs == 1, window, record);
+            let watched = Run::new(pool, run, times, path, window, record);
             Ok(serve(watched, Loop::Open, arrivals, budget, &mut |_| go_on()))
         };
         let runs: Result<Vec<RunResult>, StudyError> = match &mut record {
@@ -356,7 +357,7 @@ pub fn simulate_known<R: Record>(
     let pool = &input.pools[0];
     // All of them count, whenever they come.
     let path = Path::new(&RequestPath { token_seconds: 0.0, ..pool.path });
-    let watched = Run::new(pool, 0, (0, until, u64::MAX), path, true, window, record);
+    let watched = Run::new(pool, 0, (0, until, u64::MAX), path, window, record);
     let result = serve(watched, clients, arrivals.into_iter(), budget, &mut |_| go_on());
     conclude(input, &[(pool, vec![result])], 0)
 }
@@ -380,7 +381,7 @@ fn conclude(
             complete &= run.ended.complete;
         }
         for (i, own) in pool.classes.iter().enumerate() {
-            let mut tally = Tally::new(false);
+            let mut tally = Tally::new();
             runs.iter().for_each(|run| tally.merge(&run.tallies[i]));
             sure(&mut intervals, input, pool, own, i, runs);
             classes.push(class_result(pool, own, &tally));
@@ -456,11 +457,12 @@ fn sure(
     };
     if let [only] = runs {
         let tally = &only.tallies[i];
-        for (series, metric) in tally.series.iter().flatten().zip(["ttft_mean_ms", "e2e_mean_ms"]) {
-            let mut series = series.clone();
-            series.sort_unstable_by_key(|(serial, _)| *serial);
-            let values: Vec<f64> = series.into_iter().map(|(_, s)| s * 1e3).collect();
-            add(metric.to_owned(), batch_means(&values, 16, input.level));
+        for (batches, metric) in tally.batches.iter().zip(["ttft_mean_ms", "e2e_mean_ms"]) {
+            let full = batches.iter().filter(|(_, n)| *n > 0);
+            let means: Vec<f64> = full.map(|(sum, n)| sum / *n as f64 * 1e3).collect();
+            // A batch without requests says that there are too few of them.
+            let enough = means.len() == BATCHES;
+            add(metric.to_owned(), mean_interval(&means, input.level).filter(|_| enough));
         }
         return;
     }

@@ -153,9 +153,12 @@ pub(super) struct Tally {
     pub(super) sketches: [Sketch; 4],
     /// Gaps between tokens, by what decided them.
     pub(super) gaps: [Sketch; 4],
-    /// Times to the first token and to the last, in the order of arrival, where one run is all there is.
-    pub(super) series: Option<[Vec<(u64, f64)>; 2]>,
+    /// Times to the first token and to the last, in batches by arrival: their sum and number.
+    pub(super) batches: [[(f64, u64); BATCHES]; 2],
 }
+
+/// Batches of a run, whose means are nearly independent.
+pub(super) const BATCHES: usize = 16;
 
 pub(super) const METRICS: [&str; 4] = ["ttft", "tpot", "e2e", "queue"];
 pub(super) const TTFT: usize = 0;
@@ -164,7 +167,7 @@ pub(super) const E2E: usize = 2;
 pub(super) const QUEUE: usize = 3;
 
 impl Tally {
-    pub(super) fn new(series: bool) -> Self {
+    pub(super) fn new() -> Self {
         // A microsecond is all that anybody asks for.
         let sketches = std::array::from_fn(|_| Sketch::new(1e-6));
         let gaps = sketches.clone();
@@ -180,11 +183,12 @@ impl Tally {
             output: 0,
             sketches,
             gaps,
-            series: series.then(Default::default),
+            batches: [[(0.0, 0); BATCHES]; 2],
         }
     }
 
-    pub(super) fn over(&mut self, o: &Outcome, slo: &Thresholds) {
+    /// A request is over that came in this batch.
+    pub(super) fn over(&mut self, o: &Outcome, batch: usize, slo: &Thresholds) {
         let seconds = |until: u64| until.saturating_sub(o.arrived) as f64 / 1e12;
         match o.end {
             End::Completed => self.completed += 1,
@@ -219,9 +223,9 @@ impl Tally {
             && met(slo.tpot, tpot.unwrap_or(0.0))
             && met(slo.gap, o.largest_gap as f64 / 1e12);
         self.good += u64::from(good);
-        if let Some([firsts, lasts]) = &mut self.series {
-            firsts.push((o.serial, ttft));
-            lasts.push((o.serial, e2e));
+        for (batches, seconds) in self.batches.iter_mut().zip([ttft, e2e]) {
+            let (sum, n) = &mut batches[batch.min(BATCHES - 1)];
+            (*sum, *n) = (*sum + seconds, *n + 1);
         }
     }
 
