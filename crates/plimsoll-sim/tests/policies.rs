@@ -1,6 +1,6 @@
 //! What each engine decides, step by step, in days small enough to follow.
 //!
-//! The days of vLLM were also given to the engine's own scheduler (0.24.0 and 0.32.0), which decided the same, step for step. Those of SGLang and
+//! The days of vLLM were also given to the engine's own scheduler (0.32.0, its other imports stubbed), which decided the same, step for step. Those of SGLang and
 //! TensorRT-LLM follow from their sources as cited at each; SGLang's admissions were also given to its own `PrefillAdder` (0.5.23).
 
 use std::collections::BTreeMap;
