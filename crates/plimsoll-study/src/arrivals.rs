@@ -38,6 +38,16 @@ pub struct SimulatedClass {
 }
 
 impl SimulatedClass {
+    fn shift(&self, hour: usize, events: bool) -> Shift {
+        self.class.hours.get(hour).filter(|_| events).map_or(Shift::NONE, |h| h.shift)
+    }
+
+    /// Its tasks a second in an hour, as the engine gets them.
+    pub(crate) fn rate(&self, hour: usize, events: bool) -> f64 {
+        let rate = self.class.hours.get(hour).map_or(0.0, |h| h.rate);
+        rate * self.shift(hour, events).rate * self.share
+    }
+
     /// One whose requests are already known: it only has a name.
     pub fn known(name: &str) -> Self {
         let process = Process::Flow { spacing: Spacing::Poisson, burst: None };
@@ -179,9 +189,7 @@ impl<'a> Requests<'a> {
     ) -> Result<Self, (String, ArrivalError)> {
         let mut streams = Vec::new();
         for (index, own) in (0u16..).zip(classes) {
-            let at = own.class.hours.get(hour);
-            let shift = at.filter(|_| events).map_or(Shift::NONE, |h| h.shift);
-            let rate = at.map_or(0.0, |h| h.rate) * shift.rate * own.share;
+            let (shift, rate) = (own.shift(hour, events), own.rate(hour, events));
             if rate <= 0.0 {
                 continue;
             }

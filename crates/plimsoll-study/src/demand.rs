@@ -47,6 +47,20 @@ pub enum StudyError {
         /// Why.
         source: ArrivalError,
     },
+    /// More requests than a simulation draws.
+    #[error(
+        "one replica of `{pool}` would get {requests:.1e} requests of `{class}` in a run; at most {most:.0e} are simulated"
+    )]
+    TooMany {
+        /// The pool.
+        pool: String,
+        /// The class.
+        class: String,
+        /// How many it would be.
+        requests: f64,
+        /// How many it may be.
+        most: f64,
+    },
 }
 
 /// Demand in the busiest hour, without and with events.

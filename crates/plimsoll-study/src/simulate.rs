@@ -21,6 +21,9 @@ use crate::arrivals::{Path, Requests, SimulatedClass, Thresholds, ps};
 use crate::demand::{Span, StudyError, in_order};
 use crate::smear::Spread;
 
+/// Requests of a class that one run draws at most: minutes of computing.
+const REQUESTS_MOST: f64 = 2e8;
+
 /// Which engine's decisions are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decides {
@@ -319,6 +322,17 @@ pub fn simulate<R: Record + Send>(
     // A backlog is worked off, within reason.
     let budget = Budget { moves: input.moves, until: until.saturating_mul(4) };
     let total = input.warm_up + input.seconds;
+    for (pool, own) in input.pools.iter().flat_map(|p| p.classes.iter().map(move |c| (p, c))) {
+        let requests = own.rate(input.hour, input.events) * own.class.task.mean_requests() * total;
+        if requests > REQUESTS_MOST {
+            return Err(StudyError::TooMany {
+                pool: pool.name.clone(),
+                class: own.class.name.clone(),
+                requests,
+                most: REQUESTS_MOST,
+            });
+        }
+    }
     let mut results = Vec::new();
     let mut record = record;
     for pool in &input.pools {

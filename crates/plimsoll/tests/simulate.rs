@@ -371,4 +371,11 @@ fn bad_questions_get_answers() {
         let message = failure["diagnostics"][0]["message"].as_str().expect("a message");
         assert!(message.contains(word), "{message}");
     }
+    let scratch = Scratch::new("flood");
+    let flood = scenario("", "").replace("6 req/s", "100000 req/s");
+    let (code, failure) = json(&["simulate", &scratch.file("s.toml", flood)]);
+    assert_eq!((code, &failure["diagnostics"][0]["code"]), (2, &Value::from("cannot-simulate")));
+    // Priorities matter only among those that share a pool.
+    let (_, alone) = simulated("alone", "priority = 3", "", &[]);
+    assert!(!alone["notes"].to_string().contains("priority"), "{}", alone["notes"]);
 }

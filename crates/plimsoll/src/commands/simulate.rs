@@ -7,27 +7,25 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use plimsoll_perf::{RequestPath, StepModel, constants};
+use plimsoll_perf::constants;
 use plimsoll_report::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
 use plimsoll_scenario::sections::Role;
-use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, simulated_classes};
-use plimsoll_sim::{Kv, Limits, Outcome, Speculation, Stretch};
+use plimsoll_scenario::{
+    Diagnostic, Loaded, SimulatedTimes, lower_demand, simulated_classes, simulated_pool,
+};
+use plimsoll_sim::{Outcome, Stretch};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
-    Decides, Fit, Record, SimulateInput, SimulatedPool, Simulation, Verdict,
-    asks_for_whole_prompts, busiest_hours, simulate,
+    Record, SimulateInput, SimulatedPool, Simulation, Verdict, busiest_hours, simulate,
 };
 
-use super::performance::{PoolTimes, times};
+use super::performance::times;
 use super::pool::usage;
 use super::{either, fit, scenario, today};
 use crate::args::{Global, SimulateArgs, SimulatedHour};
 use crate::failure::Failure;
 use crate::files::{self, Growing, unwritable};
 use crate::heading;
-
-/// Requests of a class that one run draws at most.
-const REQUESTS_MOST: f64 = 2e8;
 
 /// Windows of a timeline at most; longer runs get wider ones.
 const WINDOWS_MOST: f64 = 10_000.0;
@@ -90,24 +88,6 @@ pub(super) fn answer(
         }
     };
     let (pools, notes) = pools(args, &loaded, &demand, global)?;
-    let seconds = args.duration.get() + args.warm_up.get();
-    for (pool, class) in pools.iter().flat_map(|p| p.classes.iter().map(move |c| (p, c))) {
-        let at = class.class.hours.get(hour);
-        let rate = at.map_or(0.0, |h| h.rate * if events { h.shift.rate } else { 1.0 });
-        let requests = rate * class.share * class.class.task.mean_requests() * seconds;
-        if requests > REQUESTS_MOST {
-            let name = &class.class.name;
-            return Err(usage(
-                format!(
-                    "one replica of `{}` would get {requests:.1e} requests of `{name}`",
-                    pool.name
-                ),
-                format!(
-                    "at most {REQUESTS_MOST:.0e} are simulated: give a shorter `--duration`, or more replicas"
-                ),
-            ));
-        }
-    }
     let study = &loaded.scenario.study;
     let threads = global.threads.map_or_else(
         || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -233,7 +213,11 @@ fn pools(
         notes.extend(own_notes);
         let own = times(loaded, &args.file, pool, budget, &rows)?;
         notes.extend(own.notes.iter().map(|note| format!("pool `{name}`: {note}")));
-        pools.push(simulated(pool, budget, own, classes, &mut notes));
+        let engine = own.input.engine;
+        let times = SimulatedTimes { steps: own.steps, rates: own.rates, spread: own.spread };
+        let (simulated, own_notes) = simulated_pool(pool, engine, budget, times, classes);
+        pools.push(simulated);
+        notes.extend(own_notes);
     }
     if pools.is_empty() {
         return Err(about(
@@ -246,75 +230,6 @@ fn pools(
         ));
     }
     Ok((pools, notes))
-}
-
-fn simulated(
-    pool: &plimsoll_scenario::sections::Pool,
-    budget: &Fit,
-    own: PoolTimes<'_>,
-    mut classes: Vec<plimsoll_study::SimulatedClass>,
-    notes: &mut Vec<String>,
-) -> SimulatedPool {
-    let name = pool.name.as_str();
-    let engine = own.input.engine;
-    let decides = match engine.name.as_str() {
-        "sglang" => Decides::Sglang,
-        "tensorrt-llm" => Decides::TensorRt,
-        _ => Decides::Vllm,
-    };
-    classes.iter_mut().for_each(|class| class.max_model_len = budget.max_model_len_tokens);
-    if decides != Decides::Vllm {
-        classes.iter_mut().for_each(|class| class.states_limit = true);
-        notes.push(format!(
-            "pool `{name}`: clients state as `max_tokens` the longest output of 4,096 tasks, which {} reserves room by",
-            engine.name
-        ));
-    }
-    let copies = pool.data_parallel.get();
-    if copies > 1 {
-        notes.push(format!(
-            "pool `{name}`: its {copies} copies of the attention are taken as one engine"
-        ));
-    }
-    let vllm = engine.name == "vllm";
-    let version = engine.since.to_string();
-    // vLLM keeps one block for nobody.
-    let blocks = budget.kv.blocks.saturating_mul(copies).saturating_sub(u64::from(vllm));
-    let limits = Limits {
-        prefix_cache: budget.prefix_caching && classes.iter().any(|c| c.finds_prefixes),
-        asynchronous: engine.async_scheduling != Some(false),
-        whole_prompts: vllm && asks_for_whole_prompts(&version),
-        speculation: pool.speculation.as_ref().map(|s| Speculation {
-            drafts: s.tokens.get(),
-            accept_thousandths: (s.accept_length.get() * 1000.0).round().clamp(1000.0, 1e6) as u64,
-        }),
-        max_model_len: budget.max_model_len_tokens,
-        ..Limits::new(
-            usize::try_from(budget.max_num_seqs.saturating_mul(copies)).unwrap_or(usize::MAX),
-            budget.max_num_batched_tokens.saturating_mul(copies),
-            Kv { blocks, ..budget.kv },
-        )
-    };
-    if let Some(s) = &pool.speculation {
-        notes.push(format!(
-            "pool `{name}`: every step yields {} tokens a sequence on average; what guessing itself takes is not counted",
-            s.accept_length.get()
-        ));
-    }
-    SimulatedPool {
-        name: name.to_owned(),
-        replicas: pool.replicas.now(),
-        classes,
-        decides,
-        model: StepModel::new(&own.steps.work, &own.rates, limits.max_num_batched_tokens),
-        limits,
-        bandwidth: own.steps.sheet.bandwidth,
-        peak: own.steps.sheet.peak,
-        work: own.steps.work,
-        path: RequestPath::of(&own.rates, 1.0),
-        queue: pool.queue.as_ref().and_then(|q| q.requests.map(|n| n.get())),
-        spread: own.spread,
-    }
 }
 
 /// Says on stderr how long it took.
