@@ -46,7 +46,7 @@ pub struct Band {
 const MIXED_KV: f64 = 1.37;
 
 /// What the matrices save on tokens of a step beyond 2,048. By our own vLLM 0.24 on an H200 (2026-11-15) 0.12 where nothing else runs: prompts of 8,192 and 16,384
-/// tokens take 7% less in parts of 8,192 than of 2,048. Busy devices, whose clock is lower, show about half of it, and that is what is taken.
+/// tokens take 7% less in parts of 8,192 than of 2,048. Busy devices show about half of it, and that is what is taken.
 const LARGE_SAVES: f64 = 0.05;
 
 /// The step times of a pool whose memory budget is known.
