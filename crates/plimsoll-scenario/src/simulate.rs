@@ -2,7 +2,7 @@
 
 use plimsoll_fleet::Engine;
 use plimsoll_perf::{Rates, RequestPath, StepModel};
-use plimsoll_sim::{Kv, Limits, Speculation};
+use plimsoll_sim::{Kv, Limits, Queue, Speculation};
 use plimsoll_study::{
     Decides, Fit, PoolSteps, SimulatedClass, SimulatedPool, Spread, Thresholds,
     asks_for_whole_prompts,
@@ -76,9 +76,6 @@ pub fn simulated_classes(
     }
     if classes.iter().any(|c| c.rank != 0) {
         notes.push(format!("pool `{}` serves by priority, which vLLM does only where it is told to (`--scheduling-policy priority`)", pool.name.as_str()));
-    }
-    if pool.queue.as_ref().is_some_and(|q| q.tokens.is_some()) {
-        notes.push(format!("`queue.tokens` of pool `{}` is not enforced here", pool.name.as_str()));
     }
     if pool.replicas.now() == 0 {
         notes.push(format!(
@@ -186,7 +183,10 @@ pub fn simulated_pool(
         peak: steps.sheet.peak,
         work: steps.work,
         path: RequestPath::of(&rates, 1.0),
-        queue: pool.queue.as_ref().and_then(|q| q.requests.map(|n| n.get())),
+        queue: Queue {
+            requests: pool.queue.as_ref().and_then(|q| q.requests.map(|n| n.get())),
+            tokens: pool.queue.as_ref().and_then(|q| q.tokens.map(|n| n.get())),
+        },
         spread,
     };
     (simulated, notes)

@@ -18,8 +18,21 @@ pub trait Engine {
     /// One step, or a stretch of steps that all begin before `until`; none where there is nothing to do.
     fn go(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<Moved>;
 
+    /// How long it only generates where nobody comes or goes: when the tokens of that stretch would all be handed out. None where its next step has to be
+    /// taken by itself. Nothing has moved then; [`Engine::go`] moves it, if only as far as somebody lets it.
+    fn quiet(&mut self, now: u64) -> Option<u64>;
+
+    /// One step; none where there is nothing to do.
+    fn step(&mut self, now: u64, watch: &mut impl Watch) -> Option<Moved>;
+
     /// How it stands.
     fn gauges(&self) -> Gauges;
+
+    /// When the first in line came.
+    fn first_waiting(&self) -> Option<u64>;
+
+    /// Prompt tokens that it would find in its cache now.
+    fn finds(&self, wanted: &Wanted) -> u64;
 }
 
 /// How far an engine came.
@@ -38,6 +51,8 @@ pub struct Gauges {
     pub running: u64,
     /// Requests that wait.
     pub waiting: u64,
+    /// Tokens of those that wait.
+    pub waiting_tokens: u64,
     /// Blocks in use.
     pub blocks: u64,
     /// Sequences that could run beside them.
@@ -136,6 +151,17 @@ pub struct Arrival {
 pub struct Queue {
     /// Requests that may wait; whoever only waits for the next step to begin, because there is a seat, does not count.
     pub requests: Option<u64>,
+    /// Tokens that may wait before somebody else does.
+    pub tokens: Option<u64>,
+}
+
+impl Queue {
+    /// Whether nobody else may wait.
+    pub(crate) fn is_full(&self, gauges: &Gauges) -> bool {
+        let Gauges { waiting, seats, waiting_tokens, .. } = *gauges;
+        self.requests.is_some_and(|most| waiting >= most.saturating_add(seats))
+            || self.tokens.is_some_and(|most| waiting >= seats && waiting_tokens >= most)
+    }
 }
 
 /// When to stop although there is more to do.
@@ -207,11 +233,8 @@ pub fn drive<E: Engine>(
             }
             let Some(next) = arrivals.next() else { break };
             let at = if clients == Loop::Open { next.sent } else { now };
-            let (class, prompt) = (next.wanted.class, next.wanted.prompt);
-            let full = queue.requests.is_some_and(|most| {
-                let Gauges { waiting, seats, .. } = engine.gauges();
-                waiting >= most.saturating_add(seats)
-            });
+            let Wanted { class, prompt, .. } = next.wanted;
+            let full = queue.is_full(&engine.gauges());
             let end = if next.gives_up.is_some_and(|gone| gone <= now) {
                 Some(End::TimedOut)
             } else if full {
@@ -232,6 +255,7 @@ pub fn drive<E: Engine>(
                     prompt,
                     output: 0,
                     cached: 0,
+                    read: 0,
                     preemptions: 0,
                     largest_gap: 0,
                 }),

@@ -17,7 +17,7 @@ use plimsoll_perf::{Host, StepLoad, StepModel};
 use crate::drive::{Engine, Gauges, Moved, Pace, Stretch, Watch};
 use crate::limits::{Limits, Rooms, TooLong};
 use crate::plain::Held;
-use crate::request::{End, Outcome, Wanted, nameless};
+use crate::request::{End, Outcome, Wanted, nameless, tokens_u32};
 use crate::segments::{Hold, SegmentPool};
 
 /// Where a request is.
@@ -50,7 +50,8 @@ struct Slot {
     /// The longest time between two of its tokens until then.
     gap: u64,
     cached: u64,
-    preemptions: u32,
+    read: u32,
+    preemptions: u8,
     /// Which of all that were let in it is: sequences run in this order.
     turn: u64,
     /// Tokens it has generated and tokens whose keys and values are there, as of `joined` where it is in step.
@@ -156,6 +157,7 @@ pub struct Replica<'a> {
     oldest: u64,
     waiting: Line,
     waiting_count: u64,
+    waiting_tokens: u64,
     /// Whoever was let in, in order; some may have gone.
     order: Vec<(u32, u64)>,
     turns: u64,
@@ -200,6 +202,8 @@ pub struct Replica<'a> {
     stood: Option<Gauges>,
     /// Steps, and those of them that were leapt over.
     steps: Steps,
+    /// A stretch that was looked at.
+    quiet: Option<leap::Leap>,
 }
 
 /// Steps of a run.
@@ -224,6 +228,7 @@ impl<'a> Replica<'a> {
             oldest: 0,
             waiting: Line::default(),
             waiting_count: 0,
+            waiting_tokens: 0,
             order: Vec::new(),
             turns: 0,
             running: 0,
@@ -253,12 +258,27 @@ impl<'a> Replica<'a> {
             since: 0,
             stood: None,
             steps: Steps::default(),
+            quiet: None,
         }
     }
 
     /// Steps so far.
     pub fn steps(&self) -> Steps {
         self.steps
+    }
+
+    /// The time is now.
+    fn stand(&mut self, now: u64) {
+        self.host.free = self.host.free.max(now);
+        if !self.limits.asynchronous {
+            self.since = now;
+        }
+    }
+
+    /// From here on its steps take other times.
+    pub fn set_model(&mut self, model: &'a StepModel) {
+        self.quiet = None;
+        self.model = model;
     }
 
     fn slot(&mut self, slot: Slot) -> u32 {
@@ -304,6 +324,7 @@ impl<'a> Replica<'a> {
         own.place = Place::Waiting;
         self.waiting.push((own.wanted.rank, own.serial, index));
         self.waiting_count += 1;
+        self.waiting_tokens += own.wanted.prompt + own.generated;
     }
 
     /// The first in line.
@@ -504,6 +525,11 @@ impl<'a> Replica<'a> {
             let own = &mut self.slots[index as usize];
             let got = match own.place {
                 Place::Reading => {
+                    // With all but its newest token there it generates already.
+                    let generates =
+                        own.generated > 0 && own.wanted.prompt + own.generated - own.computed == 1;
+                    let read = if generates { 0 } else { tokens_u32(tokens) };
+                    own.read = own.read.saturating_add(read);
                     own.computed += tokens;
                     let left = own.wanted.prompt + own.generated - own.computed;
                     // Whoever has read its past but for the newest token generates from here on.
@@ -643,6 +669,7 @@ impl<'a> Replica<'a> {
             prompt: own.wanted.prompt,
             output: own.generated,
             cached: own.cached,
+            read: own.read,
             preemptions: own.preemptions,
             largest_gap: own.gap.max(since),
         });
@@ -683,6 +710,7 @@ impl Engine for Replica<'_> {
             last: 0,
             gap: 0,
             cached: 0,
+            read: 0,
             preemptions: 0,
             turn: u64::MAX,
             generated: 0,
@@ -715,7 +743,11 @@ impl Engine for Replica<'_> {
         let in_step = self.slots[index as usize].place == Place::InStep && !alone;
         match self.slots[index as usize].place {
             Place::Gone | Place::Leaving => return false,
-            Place::Waiting => self.waiting_count -= 1,
+            Place::Waiting => {
+                let own = &self.slots[index as usize];
+                self.waiting_count -= 1;
+                self.waiting_tokens -= own.wanted.prompt + own.generated;
+            }
             Place::InStep => {
                 let class = self.slots[index as usize].wanted.class as usize;
                 if self.under_way.is
@@ -742,13 +774,46 @@ impl Engine for Replica<'_> {
     }
 
     fn go(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<Moved> {
-        self.host.free = self.host.free.max(now);
-        if !self.limits.asynchronous {
-            self.since = now;
+        self.stand(now);
+        // What was looked at before is done where nobody cuts it short.
+        let leap = match self.quiet.take() {
+            Some(leap) if leap.handed_out <= until => Some(leap),
+            _ => self.plan_leap(now, until),
+        };
+        match leap {
+            Some(leap) => Some(Moved { now: self.leap(leap, watch), completed: 0 }),
+            None => self.step(now, watch),
         }
-        if let Some(now) = self.leap(now, until, watch) {
-            return Some(Moved { now, completed: 0 });
-        }
+    }
+
+    fn quiet(&mut self, now: u64) -> Option<u64> {
+        self.stand(now);
+        self.quiet = self.plan_leap(now, u64::MAX);
+        self.quiet.as_ref().map(|leap| leap.handed_out)
+    }
+
+    fn first_waiting(&self) -> Option<u64> {
+        let waits = |(_, serial, index): (u32, u64, u32)| {
+            let own = &self.slots[index as usize];
+            (own.serial == serial && own.place == Place::Waiting).then_some(own.arrived)
+        };
+        // Whoever is first may have gone: the next then, which is close enough for somebody who looks on.
+        self.waiting
+            .first()
+            .and_then(waits)
+            .or_else(|| self.waiting.in_order.iter().copied().find_map(waits))
+    }
+
+    fn finds(&self, wanted: &Wanted) -> u64 {
+        let block = self.limits.kv.block_tokens;
+        let most = (wanted.prompt - 1) / block;
+        let hit = self.pool.look_up(wanted.content.as_deref(), None, most);
+        hit.stretches * block
+    }
+
+    fn step(&mut self, now: u64, watch: &mut impl Watch) -> Option<Moved> {
+        self.stand(now);
+        self.quiet = None;
         let planned = self.schedule(now);
         let gauges = self.gauges();
         let prompts = self.under_way.load.prefill > 0;
@@ -793,6 +858,7 @@ impl Engine for Replica<'_> {
         Gauges {
             running: self.running,
             waiting: self.waiting_count,
+            waiting_tokens: self.waiting_tokens,
             blocks: self.limits.kv.blocks - self.pool.free(),
             seats: (self.limits.max_num_seqs as u64).saturating_sub(self.running),
         }

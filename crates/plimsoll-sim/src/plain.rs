@@ -90,6 +90,8 @@ pub struct Given {
     pub first: Vec<u64>,
     /// Requests that are done.
     pub done: Vec<u64>,
+    /// Requests of which tokens were read, and how many.
+    pub read: Vec<(u64, u64)>,
     /// Prompt tokens of those whose prompt was finished.
     pub prompt: u64,
 }
@@ -163,6 +165,27 @@ impl<P: Policy> PlainEngine<P> {
     /// Requests that wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The first in line.
+    pub fn first_waiting(&self) -> Option<u64> {
+        self.waiting.front().map(|s| s.id)
+    }
+
+    /// Tokens of those that wait.
+    pub fn waiting_tokens(&self) -> u64 {
+        self.waiting.iter().map(Sequence::tokens).sum()
+    }
+
+    /// Prompt tokens that would be found in the cache now.
+    pub fn finds(&self, wanted: &Wanted) -> u64 {
+        if !self.limits.prefix_cache {
+            return 0;
+        }
+        let size = self.limits.kv.block_tokens;
+        let content = wanted.content.as_deref();
+        let names = block_names(content, u64::MAX, (wanted.prompt - 1) / size, size);
+        self.pool.look_up(&names).0 * size
     }
 
     /// Sequences that run.
@@ -424,6 +447,7 @@ impl<P: Policy> PlainEngine<P> {
                 own.computed += got;
             } else {
                 own.computed += tokens;
+                given.read.push((own.id, *tokens));
                 if own.computed < own.tokens() {
                     continue;
                 }

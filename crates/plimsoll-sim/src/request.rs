@@ -77,6 +77,11 @@ pub(crate) fn nameless(serial: u64) -> u64 {
     (1 << 63) | serial
 }
 
+/// Tokens of one step, small enough for an outcome.
+pub(crate) fn tokens_u32(tokens: u64) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
 /// What a policy sees of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
@@ -126,8 +131,10 @@ pub struct Outcome {
     pub output: u64,
     /// Prompt tokens that were not computed when it was first let in.
     pub cached: u64,
-    /// How often it was thrown out to make room.
-    pub preemptions: u32,
+    /// Tokens that were read for it, those that were read again because it was thrown out included: with its output, what it cost.
+    pub read: u32,
+    /// How often it was thrown out to make room; 255 where that was more often.
+    pub preemptions: u8,
     /// The longest time between two of its tokens.
     pub largest_gap: u64,
 }

@@ -8,7 +8,7 @@ use crate::drive::{Engine, Gauges, Moved, Pace, Stretch, Watch};
 use crate::limits::{Limits, TooLong};
 use crate::plain::{Given, PlainEngine, Step};
 use crate::policy::{Policy, Vllm};
-use crate::request::{End, Outcome, Wanted};
+use crate::request::{End, Outcome, Wanted, tokens_u32};
 
 /// The plain engine, which takes one step at a time.
 pub struct PlainReplica<'a, P = Vllm> {
@@ -45,7 +45,8 @@ struct Record {
     prompt: u64,
     output: u64,
     cached: u64,
-    preemptions: u32,
+    read: u32,
+    preemptions: u8,
     largest_gap: u64,
 }
 
@@ -68,11 +69,16 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
         }
     }
 
+    /// From here on its steps take other times.
+    pub fn set_model(&mut self, model: &'a StepModel) {
+        self.model = model;
+    }
+
     fn schedule(&mut self, now: u64) -> Option<Step> {
         let step = self.engine.schedule();
         for serial in self.engine.thrown_out() {
             if let Some(record) = self.records.get_mut(&serial) {
-                record.preemptions += 1;
+                record.preemptions = record.preemptions.saturating_add(1);
             }
         }
         for (serial, cached) in step.iter().flat_map(|step| &step.admitted) {
@@ -83,6 +89,17 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
             }
         }
         step
+    }
+
+    /// A step is on its way.
+    fn advance(&mut self, step: &Step) -> Given {
+        let given = self.engine.advance(step);
+        for (serial, tokens) in &given.read {
+            if let Some(record) = self.records.get_mut(serial) {
+                record.read = record.read.saturating_add(tokens_u32(*tokens));
+            }
+        }
+        given
     }
 
     /// Hands out the tokens of a step.
@@ -141,6 +158,7 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
             prompt,
             output,
             cached,
+            read,
             preemptions,
             largest_gap,
             ..
@@ -156,6 +174,7 @@ impl<'a, P: Policy> PlainReplica<'a, P> {
             prompt,
             output,
             cached,
+            read,
             preemptions,
             largest_gap,
         });
@@ -173,6 +192,7 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
             prompt: wanted.prompt,
             output: 0,
             cached: 0,
+            read: 0,
             preemptions: 0,
             largest_gap: 0,
         };
@@ -190,6 +210,23 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
     }
 
     fn go(&mut self, now: u64, _until: u64, watch: &mut impl Watch) -> Option<Moved> {
+        self.step(now, watch)
+    }
+
+    fn quiet(&mut self, _now: u64) -> Option<u64> {
+        None
+    }
+
+    fn first_waiting(&self) -> Option<u64> {
+        let first = self.engine.first_waiting()?;
+        self.records.get(&first).map(|record| record.arrived)
+    }
+
+    fn finds(&self, wanted: &Wanted) -> u64 {
+        self.engine.finds(wanted)
+    }
+
+    fn step(&mut self, now: u64, watch: &mut impl Watch) -> Option<Moved> {
         self.host.free = self.host.free.max(now);
         let next = self.schedule(now);
         let gauges = self.gauges();
@@ -197,7 +234,7 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
             let step = next?;
             self.since = now;
             let end = now.saturating_add(self.model.step(&step.load));
-            let given = self.engine.advance(&step);
+            let given = self.advance(&step);
             self.engine.release();
             let pace = Pace::of(false, false, step.load.prefill > 0);
             return Some(self.hand_out(UnderWay { given, end, step }, (end, pace), gauges, watch));
@@ -212,7 +249,7 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
             self.engine.release();
         }
         if let Some((step, end)) = next {
-            let given = self.engine.advance(&step);
+            let given = self.advance(&step);
             self.under_way = Some(UnderWay { given, end, step });
         }
         let Some(seen) = seen else {
@@ -231,6 +268,7 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
         Gauges {
             running: self.engine.running() as u64,
             waiting: self.engine.waiting() as u64,
+            waiting_tokens: self.engine.waiting_tokens(),
             blocks: self.engine.blocks_used(),
             seats: (self.limits.max_num_seqs as u64).saturating_sub(self.engine.running() as u64),
         }

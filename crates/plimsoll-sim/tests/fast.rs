@@ -239,7 +239,13 @@ fn days(features: Features) -> impl Strategy<Value = Day> {
             window,
             clients,
             arrivals,
-            queue: Queue { requests: most.filter(|_| features.patience) },
+            queue: Queue {
+                requests: most.filter(|_| features.patience),
+                // Sometimes tokens are what is bounded, too.
+                tokens: most
+                    .filter(|most| features.patience && most % 2 == 1)
+                    .map(|most| most * 40),
+            },
         }
     })
 }

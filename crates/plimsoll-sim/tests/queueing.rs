@@ -222,7 +222,7 @@ fn days(leaves: bool) -> impl Strategy<Value = Day> {
         Day {
             limits,
             clients: clients.map_or(Loop::Open, Loop::Closed),
-            queue: Queue { requests: most.filter(|_| leaves) },
+            queue: Queue { requests: most.filter(|_| leaves), tokens: None },
             arrivals: arrivals.collect(),
         }
     })

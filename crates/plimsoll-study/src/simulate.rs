@@ -58,8 +58,8 @@ pub struct SimulatedPool {
     pub peak: f64,
     /// The servers in front of the engine.
     pub path: RequestPath,
-    /// Requests that may wait.
-    pub queue: Option<u64>,
+    /// Bounds of its waiting line.
+    pub queue: Queue,
     /// How gaps between tokens vary around what the steps explain.
     pub spread: Spread,
 }
@@ -260,24 +260,23 @@ fn serve<R: Record>(
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> RunResult {
     let pool = run.pool;
-    let queue = Queue { requests: pool.queue };
     let mut offered = vec![0; run.tallies.len()];
     let (from, until) = (run.from, run.counted);
     let arrivals = Counted { arrivals, offered: &mut offered, from, until };
     let (ended, steps) = match pool.decides {
         Decides::Vllm => {
             let mut engine = Replica::new(pool.limits, &pool.model);
-            let ended = drive(&mut engine, clients, arrivals, queue, budget, &mut run, go_on);
+            let ended = drive(&mut engine, clients, arrivals, pool.queue, budget, &mut run, go_on);
             (ended, engine.steps())
         }
         Decides::Sglang => {
             let mut engine = PlainReplica::new(pool.limits, Sglang::default(), &pool.model);
-            let ended = drive(&mut engine, clients, arrivals, queue, budget, &mut run, go_on);
+            let ended = drive(&mut engine, clients, arrivals, pool.queue, budget, &mut run, go_on);
             (ended, Steps { total: run.steps, leapt: 0 })
         }
         Decides::TensorRt => {
             let mut engine = PlainReplica::new(pool.limits, TensorRt::NoEvict, &pool.model);
-            let ended = drive(&mut engine, clients, arrivals, queue, budget, &mut run, go_on);
+            let ended = drive(&mut engine, clients, arrivals, pool.queue, budget, &mut run, go_on);
             (ended, Steps { total: run.steps, leapt: 0 })
         }
     };

@@ -217,7 +217,7 @@ impl Replica<'_> {
             let name = nameless(own.serial);
             self.pool.remember(&mut own.hold, own.wanted.content.as_deref(), name);
         }
-        own.preemptions += 1;
+        own.preemptions = own.preemptions.saturating_add(1);
         own.rooms = rooms;
         self.close(index);
         self.slots[index as usize].computed = 0;
@@ -263,6 +263,8 @@ impl Replica<'_> {
             };
             self.waiting.pop();
             self.waiting_count -= 1;
+            let own = &self.slots[index as usize];
+            self.waiting_tokens -= own.wanted.prompt + own.generated;
             self.running += 1;
             let Admission { computed, wanted, rooms, hit, take } = admission;
             let own = &mut self.slots[index as usize];

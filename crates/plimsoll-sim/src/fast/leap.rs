@@ -1,18 +1,35 @@
 //! Steps in which nothing happens, all at once.
 
-use plimsoll_perf::StepLoad;
+use plimsoll_perf::{DecodePiece, StepLoad};
 
 use super::{Replica, peak};
 use crate::drive::{Engine as _, Pace, Stretch, Watch};
 use crate::plain::Held;
 
+/// Steps in which nothing happens.
+#[derive(Debug)]
+pub(super) struct Leap {
+    steps: u64,
+    /// Blocks that they take, and give back.
+    taken: u64,
+    given: u64,
+    piece: DecodePiece,
+    /// The longest context when they begin.
+    longest: u64,
+    held: Option<Held>,
+    /// When the first of their tokens are handed out, and the last.
+    first: u64,
+    pub(super) handed_out: u64,
+    /// When the device is done with the last.
+    end: u64,
+}
+
 impl Replica<'_> {
-    /// Leaps over as many pure decode steps as nothing can happen in and that are decided on before `until`; says when the last of their tokens were
-    /// handed out.
+    /// As many pure decode steps as nothing can happen in and that are decided on before `until`.
     ///
     /// An asynchronous engine hands out the tokens of the step under way and of those after it but the last, which is then under way. Its host must be
     /// fast enough to be hidden behind the device, which it stays as contexts grow.
-    pub(super) fn leap(&mut self, now: u64, until: u64, watch: &mut impl Watch) -> Option<u64> {
+    pub(super) fn plan_leap(&mut self, now: u64, until: u64) -> Option<Leap> {
         if self.decodes == 0
             || self.reading.is_some()
             || !self.behind.is_empty()
@@ -89,7 +106,25 @@ impl Replica<'_> {
         }
         let (steps, taken, given) = self.within_blocks(most)?;
         let after = |n: u64| first.saturating_add(u64::try_from(sum(n)).unwrap_or(u64::MAX));
-        let handed_out = after(steps - skipped);
+        Some(Leap {
+            steps,
+            taken,
+            given,
+            piece,
+            longest,
+            held,
+            first,
+            handed_out: after(steps - skipped),
+            end: after(steps),
+        })
+    }
+
+    /// Leaps; says when the last tokens were handed out.
+    pub(super) fn leap(&mut self, leap: Leap, watch: &mut impl Watch) -> u64 {
+        let Leap { steps, taken, given, piece, longest, held, first, handed_out, end } = leap;
+        let (count, context) = (self.decodes, self.context);
+        let asynchronous = self.limits.asynchronous;
+        let skipped = u64::from(asynchronous);
         // Steps whose tokens are handed out began one step earlier where one was under way.
         let seen_first = context - skipped * count;
         watch.stretch(&Stretch {
@@ -134,7 +169,6 @@ impl Replica<'_> {
         self.pass_windows();
         self.since = handed_out;
         if asynchronous {
-            let end = after(steps);
             (self.host.free, self.host.done) = (handed_out, end);
             self.under_way.end = end;
             self.under_way.load.context = self.context - count;
@@ -143,7 +177,7 @@ impl Replica<'_> {
         }
         self.steps.total += steps;
         self.steps.leapt += steps;
-        Some(handed_out)
+        handed_out
     }
 
     /// How many of `most` steps there are blocks for, and how many blocks they take and give back.

@@ -13,7 +13,7 @@ use plimsoll_report::{
     calibration_json, engine_json, engine_text,
 };
 use plimsoll_scenario::Diagnostic;
-use plimsoll_sim::Loop;
+use plimsoll_sim::{Loop, Queue};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
     BenchPoint, CalibrateError, CalibrateInput, Calibration, Decides, EngineRun, Fit, FitInput,
@@ -118,7 +118,7 @@ pub(super) fn simulate(
         peak: steps.sheet.peak,
         work: steps.work.clone(),
         path: RequestPath::of(&rates, 1.0),
-        queue: None,
+        queue: Queue::default(),
         spread,
     };
     let study = SimulateInput {
