@@ -1,8 +1,8 @@
 //! Engines simulated: requests in, outcomes out.
 //!
-//! **Owns** queues, batching and memory pressure. **Refuses** files, threads, a seed of its own, and choosing a fleet. It has the plain
+//! **Owns** queues, batching, memory pressure and how replicas follow signals. **Refuses** files, threads, a seed of its own, and choosing a fleet. It has the plain
 //! engine ([`PlainEngine`]), which takes one step at a time, and one whose cost does not grow with the batch ([`Replica`]), for which the plain one
-//! is the oracle. [`drive`] brings requests to either.
+//! is the oracle. [`drive`] brings requests to either. A [`Controller`] says how many replicas there should be.
 //!
 //! ```
 //! use plimsoll_sim::{Kv, Limits, PlainEngine, Wanted};
@@ -19,6 +19,7 @@
 //! # Ok::<(), plimsoll_sim::TooLong>(())
 //! ```
 
+mod autoscale;
 mod blocks;
 mod drive;
 mod fast;
@@ -29,6 +30,10 @@ mod request;
 mod segments;
 mod serve;
 
+pub use autoscale::{
+    Activation, Behaviour, Change, Controller, Decision, Metric, ScalePolicy, Scaling, Select,
+    TargetKind, Why,
+};
 pub use drive::{
     Arrival, Budget, Ended, Engine, Gauges, Loop, Moved, Pace, Queue, Stretch, Watch, drive,
 };
