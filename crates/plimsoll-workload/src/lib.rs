@@ -1,7 +1,7 @@
 //! Demand: classes of tasks, the requests a task makes, and how they change.
 //!
-//! **Owns** what is asked of a fleet: [`Class`], [`Task`], [`Request`], [`Shift`]. **Refuses** hardware,
-//! files and SQL: nothing here knows what serves a request, or where its numbers were written.
+//! **Owns** what is asked of a fleet: [`Class`], [`Task`], [`Request`], [`Shift`], and what was: [`Trace`]. **Refuses**
+//! hardware, files and SQL: nothing here knows what serves a request, or where its numbers were written.
 //!
 //! A task is what a user wants done and what success is counted by. It may be one request, the stages of
 //! one answer, the turns of a conversation, or the calls of an agent whose context grows. `prompt` always
@@ -22,6 +22,8 @@
 
 mod class;
 mod task;
+mod trace;
 
 pub use class::{Class, Hour};
 pub use task::{Call, Growth, Lengths, Request, Shift, Step, Task, Variant};
+pub use trace::{Sharing, Tick, Trace, TraceFault, TraceRequest};
