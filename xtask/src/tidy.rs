@@ -11,7 +11,7 @@ const FLOOR_PLAN: [&[&str]; 10] = [
     &["plimsoll-perf"],
     &["plimsoll-sim"],
     &["plimsoll-study"],
-    &["plimsoll-scenario", "plimsoll-evidence"],
+    &["plimsoll-scenario", "plimsoll-evidence", "plimsoll-ledger"],
     &["plimsoll-report"],
     &["plimsoll"],
     &["xtask"],

@@ -1,0 +1,40 @@
+//! The requests of a measured run.
+
+use std::collections::BTreeMap;
+
+use plimsoll_study::EngineRun;
+use plimsoll_units::Tokens;
+use plimsoll_workload::{Trace, TraceFault, TraceRequest};
+
+/// What was asked in a run of an engine: its arrivals and lengths, without what came of them.
+///
+/// Prompts picked from the same group begin alike, in whole blocks of the engine.
+pub fn trace_of_run(run: &EngineRun) -> Result<Trace, TraceFault> {
+    let block = run.setup.block_size.max(1);
+    let mut groups = BTreeMap::new();
+    let requests = run.requests.iter().map(|request| {
+        let prefix = request.prefix.map(|prefix| {
+            // A group's blocks are numbered on from its own place; a prompt has fewer than 2^32.
+            let next = groups.len() as u64;
+            let first = *groups.entry(prefix.group).or_insert(next) << 32;
+            (0..prefix.tokens.min(request.prompt) / block).map(move |i| first + i)
+        });
+        TraceRequest {
+            at: request.at,
+            prompt: Tokens::new(request.prompt),
+            output: Tokens::new(request.output),
+            cached: Some(Tokens::new(request.cached)),
+            class: 0,
+            session: None,
+            content: prefix.into_iter().flatten().collect(),
+        }
+    });
+    let trace = Trace::new(requests.collect(), vec![run.run.clone()], block)?
+        .noted(format!("{}, row {}: run `{}`", run.origin.file, run.origin.row, run.run));
+    Ok(match run.clients {
+        None => trace,
+        Some(clients) => trace.noted(format!(
+            "a closed loop of {clients} clients: requests came when the engine had answered, not when somebody asked"
+        )),
+    })
+}
