@@ -52,8 +52,8 @@ pub use simulate::{SimulatedTimes, simulated_classes, simulated_pool};
 pub use source::Source;
 pub use values::{
     AcceleratorName, ClassName, Count, Day, Effect, EngineName, Hours, InstanceName, ModelName,
-    Moment, Name, Plain, PoolName, Range, RegionName, ReplicaCount, Replicas, Span, Spread,
-    TargetName, ToolName, UtcOffset, in_reach,
+    Moment, Name, Plain, PoolName, Range, RegionName, ReplicaCount, Replicas, ServiceName, Span,
+    Spread, TargetName, ToolName, UtcOffset, in_reach,
 };
 
 use read::{Names, Node, Reader, Value};

@@ -4,6 +4,7 @@
 //! `docs/reference/scenario.md` all come from them.
 
 mod demand;
+mod incident;
 mod money;
 mod study;
 mod supply;
@@ -12,10 +13,11 @@ pub use demand::{
     Agent, Burst, Cancellation, Class, Event, EventKind, Pair, Retries, Sessions, Slo, Spacing,
     Stage, Tier, Tool, Variant,
 };
+pub use incident::{Incident, IncidentKind};
 pub use money::{Budget, Change, Costs, NodeRate, Owned, Prices, Stress, StressLoss};
 pub use study::{Reliability, Scenario, Study, Survive};
 pub use supply::{
-    Autoscaling, Disaggregation, Domain, Dtype, KvDtype, Lora, Pool, PriceMode, Provider, Queue,
-    Region, RegionAccelerator, Role, Route, Router, ScaleSignal, Schedule, Shift, Speculation,
-    Startup,
+    Autoscaling, Controller, Disaggregation, Domain, Dtype, ForecastFloor, KvDtype, Lora, Pool,
+    PriceMode, Provider, Queue, Region, RegionAccelerator, Role, Route, Router, ScaleSignal,
+    Schedule, SelectPolicy, Shift, Speculation, Spot, Startup, TargetKind,
 };

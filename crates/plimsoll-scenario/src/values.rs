@@ -93,6 +93,8 @@ reference! {
     TargetName to "pool or provider" in ["pool", "provider"];
     /// A tool of this scenario.
     ToolName to "tool" in ["tool"];
+    /// A provider or tool of this scenario.
+    ServiceName to "provider or tool" in ["provider", "tool"];
     /// A region of this scenario.
     RegionName to "region" in ["region"];
 }
@@ -760,7 +762,7 @@ table! {
     pub struct Replicas = "replicas", check replicas_make_sense {
         /// Running today.
         now: crate::read::Whole<0, 100_000>, required;
-        /// The fewest and the most a plan may use.
+        /// The fewest and the most a plan or an autoscaler may use.
         plan: Span, default("[0, 100000]", "no limit was given, so a plan may use what it needs");
     }
 }

@@ -355,6 +355,8 @@ table! {
     pub struct Agent = "class.agent" {
         /// Calls in a task.
         calls: Spread<Count>, required;
+        /// Calls that each step makes at once; the next step waits for all of them.
+        fan_out: Whole<1, 64>, default("1", "one call after the other");
         /// Tokens that each call adds to the context of the next.
         growth: Spread<Tokens>, default("0", "the context does not grow");
         /// The pause between two calls, while tools run.
@@ -446,10 +448,14 @@ table! {
         attempts: Whole<1, 20>, default("3", "the default of most SDKs");
         /// The pause before the second attempt; it doubles from then on.
         backoff: Seconds, default("'500ms'", "the default of most SDKs");
+        /// No pause is longer than this.
+        backoff_max: Seconds, default("'8s'", "the cap of the OpenAI and Anthropic SDKs (`MAX_RETRY_DELAY`)");
         /// The share of each pause that is random.
         jitter: Fraction, default("1.0", "full jitter, the default of most SDKs");
         /// Retries allowed, against first attempts.
         budget: Fraction, optional("no budget: every failure is retried");
+        /// An attempt that takes longer is given up and tried again.
+        timeout: Seconds, optional("only the deadline ends an attempt");
     }
 }
 

@@ -4,8 +4,8 @@ use plimsoll_units::{Fraction, Seconds};
 
 use crate::read::{Reader, Whole, choice, table};
 use crate::sections::{
-    Autoscaling, Budget, Change, Class, Costs, Event, Pool, Prices, Provider, Region, Route,
-    Stress, Tool,
+    Autoscaling, Budget, Change, Class, Costs, Event, Incident, Pool, Prices, Provider, Region,
+    Route, Stress, Tool,
 };
 use crate::values::{Day, Moment, UtcOffset};
 
@@ -38,6 +38,8 @@ table! {
         budget: Budget, optional("no cap is checked");
         /// Hard times to try, beside the standard ones.
         stress: Stress, list("only the standard stresses are run");
+        /// What goes wrong while the fleet is simulated.
+        incident: Incident, list("only failures by chance happen");
         /// Proposed optimisations to weigh.
         change: Change, list("nothing is proposed");
     }

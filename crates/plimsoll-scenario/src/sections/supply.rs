@@ -221,7 +221,7 @@ table! {
         weights: Dtype, optional("as the model is published");
         /// How the KV cache is stored.
         kv_dtype: KvDtype, default("'auto'", "the engines' own default");
-        /// Replicas today, and how many a plan may use.
+        /// Replicas today, and how many a plan may use; autoscaling moves within the same limits.
         replicas: ReplicaCount, default("{ now = 1 }", "one replica runs; a plan may use what it needs");
         /// Largest running batch of a replica.
         max_num_seqs: Whole<1, 1_000_000>, optional("the engine's default for the device");
@@ -245,14 +245,22 @@ table! {
         disaggregation: Disaggregation, optional("nothing is handed over");
         /// How requests are spread over replicas.
         router: Router, default("'least-outstanding'", "the usual default of gateways that know their backends");
+        /// The age of what the router knows of its replicas.
+        router_staleness: Seconds, default("'0s'", "a gateway counts the requests that it sent itself; one that scrapes its backends knows less");
+        /// With `prefix-affinity`: requests in flight by which the replica that has the prefix may be ahead of the least loaded one before it is passed over.
+        affinity_slack: Whole<0, 1_000_000>, default("64", "SGLang's cache-aware router gives way above this (`balance_abs_threshold`)");
         /// Bounds of the waiting line.
         queue: Queue, optional("the line is not bounded");
         /// A file written by `plimsoll calibrate`.
         calibration: String, optional("the built-in step-time model");
         /// How long a new replica takes to be ready.
         startup: Startup, default("{}", "measured figures of others, see each phase");
+        /// The time that a replica which is taken away has to finish what it runs.
+        drain: Seconds, default("'30s'", "the Kubernetes grace period of a pod; longer answers are cut off and tried again");
         /// What fails together.
         failure_domain: Domain, default("'node'", "a node's devices share power, host and driver");
+        /// Failure domains that its replicas are spread over, as evenly as they go.
+        domains: Whole<1, 100_000>, optional("as many as the replicas fill");
         /// Time between failures of one domain.
         time_between_failures: Seconds, default("'1000h'", "an order of magnitude seen on large clusters; measure your own");
         /// Time to repair one.
@@ -261,6 +269,8 @@ table! {
         regions: RegionName, list("the first region");
         /// How its devices are paid for.
         price_mode: PriceMode, default("'on-demand'", "no commitment was stated");
+        /// How often its devices are reclaimed.
+        spot: Spot, optional("nobody reclaims its devices");
     }
 }
 
@@ -422,8 +432,32 @@ table! {
 }
 
 table! {
-    /// How long a new replica takes to be ready: a sum of phases.
-    pub struct Startup = "pool.startup" {
+    /// Devices that their owner may take back.
+    pub struct Spot = "pool.spot", check spot_makes_sense {
+        /// The mean time between two reclaims of one replica.
+        reclaimed_every: Seconds, required;
+        /// The warning before a reclaim.
+        notice: Seconds, default("'30s'", "Azure and Google Cloud give 30 s, AWS two minutes: the shorter one is assumed");
+    }
+}
+
+fn spot_makes_sense(spot: &Spot, reader: &mut Reader<'_>) {
+    if spot.reclaimed_every == Seconds::ZERO {
+        let diagnostic = reader
+            .at_key(
+                "reclaimed_every",
+                "out-of-range",
+                "replicas that are reclaimed every 0 s never serve",
+            )
+            .label("must be above 0")
+            .help("write `reclaimed_every = \"24h\"`, or take `spot` out");
+        reader.report(diagnostic);
+    }
+}
+
+table! {
+    /// How long a new replica takes to be ready: a sum of phases, some of which a cache shortens.
+    pub struct Startup = "pool.startup", check startup_makes_sense {
         /// A node is found, booted and has its drivers.
         node: Spread<Seconds>, default("{ p50 = '180s', p90 = '300s' }", "2 to 5 minutes stated as typical (vllm issue 41893, 2026-05)");
         /// The container image is on the node.
@@ -436,6 +470,34 @@ table! {
         compile: Spread<Seconds>, default("{ p50 = '70s', p90 = '170s' }", "43 s to 166 s measured without a saved cache (vllm issue 44881, our own H200 run)");
         /// Memory is profiled, graphs are captured, the first requests are slow.
         warm_up: Spread<Seconds>, default("{ p50 = '45s', p90 = '210s' }", "60 s to 221 s measured (vllm issues 19824, 44881)");
+        /// The share of starts that find a node ready, and skip `node`.
+        node_ready: Fraction, default("0.0", "a cold start is assumed; a warm pool of nodes has to be paid for");
+        /// The share of starts that find the image on the node, and skip `image`.
+        image_cached: Fraction, default("0.0", "a cold start is assumed; a new node has pulled nothing yet");
+        /// The share of starts that find the weights on the node, and take `weights_from_cache` instead of `weights`.
+        weights_cached: Fraction, default("0.0", "a cold start is assumed; a new node holds no weights yet");
+        /// Weights are in device memory, where the node already held them.
+        weights_from_cache: Spread<Seconds>, default("{ p50 = '10s', p90 = '20s' }", "10 s from a hot page cache for a 70B in FP8 (vllm issue 19824), 18 s for 21.8 GiB (vllm issue 44881)");
+        /// The share of starts that find compiled kernels, and skip `compile`.
+        compile_cached: Fraction, default("0.0", "a cold start is assumed; the cache has to be kept beyond the container");
+        /// How long a replica that is ready runs at less than its full speed.
+        slow_for: Seconds, default("'60s'", "first requests take 30 s to 60 s longer (vllm issue 19824)");
+        /// Its speed in that time, against its full speed.
+        slow_factor: Fraction, default("0.7", "58.5 of 83.3 tokens/s right after a start (model-serving-minefield issue 37), 43 of 69 (dflash issue 135)");
+    }
+}
+
+fn startup_makes_sense(startup: &Startup, reader: &mut Reader<'_>) {
+    if startup.slow_factor == Fraction::ZERO && startup.slow_for > Seconds::ZERO {
+        let diagnostic = reader
+            .at_key(
+                "slow_factor",
+                "out-of-range",
+                format!("a replica that does nothing for {} is not ready", startup.slow_for),
+            )
+            .label("must be above 0")
+            .help("write `slow_factor = 0.7`, or put the time into `warm_up`");
+        reader.report(diagnostic);
     }
 }
 
@@ -524,6 +586,8 @@ table! {
         ttft: Spread<Seconds>, default("{ p50 = '600ms', p95 = '2s' }", "an order of magnitude; measure your own");
         /// Its gaps between tokens.
         tpot: Spread<Seconds>, default("{ p50 = '15ms', p95 = '40ms' }", "an order of magnitude; measure your own");
+        /// The share of its answers that fail for no fault of ours.
+        failure: Fraction, default("0.0", "no failures were measured");
     }
 }
 
@@ -577,13 +641,62 @@ choice! {
     }
 }
 
+impl ScaleSignal {
+    /// Whether the signal of two replicas is the sum of theirs. A latency or a ratio of ten replicas is no larger than
+    /// that of one, so dividing it by their number means nothing.
+    pub fn adds_up(self) -> bool {
+        match self {
+            Self::QueueDepth | Self::InFlight | Self::FreshTokens => true,
+            Self::QueueAge | Self::TtftP90 | Self::Goodput | Self::Kv => false,
+        }
+    }
+}
+
+choice! {
+    /// Who decides about replicas.
+    pub enum Controller {
+        /// The autoscaler of Kubernetes; it keeps at least one replica.
+        Hpa = "hpa",
+        /// KEDA, which hands over to the autoscaler of Kubernetes from one replica on, and takes the last one away.
+        Keda = "keda",
+    }
+}
+
+choice! {
+    /// What a target is held against.
+    pub enum TargetKind {
+        /// The signal's sum over replicas, divided by their number.
+        AverageValue = "average-value",
+        /// The signal as it is.
+        Value = "value",
+    }
+}
+
+choice! {
+    /// Which of two policies holds.
+    pub enum SelectPolicy {
+        /// The one that allows more change.
+        Max = "max",
+        /// The one that allows less change.
+        Min = "min",
+        /// Neither: replicas do not change in this direction.
+        Disabled = "disabled",
+    }
+}
+
 table! {
-    /// How replicas follow the demand, as the Kubernetes autoscaler does it.
-    pub struct Autoscaling = "autoscaling" {
+    /// How replicas follow the demand, as the Kubernetes autoscaler does it, within each pool's `replicas.plan`.
+    pub struct Autoscaling = "autoscaling", check autoscaling_makes_sense {
+        /// Who decides: `hpa` keeps at least one replica, `keda` goes to none where `replicas.plan` begins at 0.
+        controller: Controller, default("'hpa'", "every Kubernetes cluster has it");
+        /// The pools whose replicas it moves.
+        pools: PoolName, list("all pools that have room between their least and most replicas");
         /// What it looks at.
         signal: ScaleSignal, default("'fresh-tokens'", "demand signals show overload that bounded gauges cannot");
-        /// The signal's value per replica that it steers to.
+        /// The signal's value that it steers to, per replica where `target_kind` is `average-value`; a simulation needs it.
         target: Factor, optional("the plan's own load line");
+        /// What the target is held against.
+        target_kind: TargetKind, optional("`average-value` for signals that add up over replicas, `value` for `ttft-p90`, `goodput`, `kv` and `queue-age`");
         /// Time between two decisions.
         period: Seconds, default("'15s'", "the default sync period of the Kubernetes autoscaler");
         /// Age of what it sees.
@@ -594,12 +707,53 @@ table! {
         up_stabilization: Seconds, default("'0s'", "the Kubernetes default");
         /// How long a lower need must last.
         down_stabilization: Seconds, default("'300s'", "the Kubernetes default");
-        /// Replicas it may add in one period.
+        /// Replicas it may add in one `up_period`.
         up_replicas: Whole<1, 100_000>, default("4", "the Kubernetes default, where doubling is not more");
-        /// Replicas it may take away in one period.
+        /// The percentage of its replicas it may add in one `up_period`.
+        up_percent: Whole<1, 10_000>, default("100", "the Kubernetes default: doubling, where that is more than `up_replicas`");
+        /// The time that the two limits above are for.
+        up_period: Seconds, default("'15s'", "the Kubernetes default");
+        /// Which of the two limits holds.
+        up_select: SelectPolicy, default("'max'", "the Kubernetes default");
+        /// Replicas it may take away in one `down_period`.
         down_replicas: Whole<1, 100_000>, default("1", "draining loses cache and takes time");
+        /// The percentage of its replicas it may take away in one `down_period`.
+        down_percent: Whole<1, 100>, optional("`down_replicas` alone is the limit; Kubernetes by itself allows 100 percent");
+        /// The time that the two limits above are for.
+        down_period: Seconds, default("'15s'", "the Kubernetes default");
+        /// Which of the two limits holds.
+        down_select: SelectPolicy, default("'max'", "the Kubernetes default");
+        /// With `keda`: the first replica comes when the signal is above this.
+        activation: Factor, optional("anything above 0 brings the first replica");
+        /// With `keda`: the time between two looks while there is no replica.
+        polling: Seconds, default("'30s'", "the KEDA default");
+        /// With `keda`: the time without need before the last replica goes; without effect where the fewest replicas are not 0.
+        cooldown: Seconds, default("'300s'", "the KEDA default");
         /// Floors by time.
         schedule: Schedule, list("no floors");
+        /// A floor from the demand that is expected.
+        forecast: ForecastFloor, optional("it only reacts");
+    }
+}
+
+impl Autoscaling {
+    /// What the target is held against: as written, else as the signal demands.
+    pub fn target_kind(&self) -> TargetKind {
+        let natural =
+            if self.signal.adds_up() { TargetKind::AverageValue } else { TargetKind::Value };
+        self.target_kind.unwrap_or(natural)
+    }
+}
+
+fn autoscaling_makes_sense(_autoscaling: &Autoscaling, _reader: &mut Reader<'_>) {}
+
+table! {
+    /// A floor from the demand that the scenario itself expects a while ahead.
+    pub struct ForecastFloor = "autoscaling.forecast" {
+        /// How far ahead it looks; at least as long as a replica takes to start.
+        lead: Seconds, required;
+        /// Tasks a second that one replica is expected to carry.
+        tasks_per_replica: Factor, required;
     }
 }
 
