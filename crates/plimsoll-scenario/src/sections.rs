@@ -3,12 +3,16 @@
 //! These declarations are the only list of keys there is: reading, `explain`, the JSON Schema and
 //! `docs/reference/scenario.md` all come from them.
 
+mod autoscaling;
 mod demand;
 mod incident;
 mod money;
 mod study;
 mod supply;
 
+pub use autoscaling::{
+    Autoscaling, Controller, ForecastFloor, ScaleSignal, Schedule, SelectPolicy, TargetKind,
+};
 pub use demand::{
     Agent, Burst, Cancellation, Class, Event, EventKind, Pair, Retries, Sessions, Slo, Spacing,
     Stage, Tier, Tool, Variant,
@@ -17,7 +21,6 @@ pub use incident::{Incident, IncidentKind};
 pub use money::{Budget, Change, Costs, NodeRate, Owned, Prices, Stress, StressLoss};
 pub use study::{Reliability, Scenario, Study, Survive};
 pub use supply::{
-    Autoscaling, Controller, Disaggregation, Domain, Dtype, ForecastFloor, KvDtype, Lora, Pool,
-    PriceMode, Provider, Queue, Region, RegionAccelerator, Role, Route, Router, ScaleSignal,
-    Schedule, SelectPolicy, Shift, Speculation, Spot, Startup, TargetKind,
+    Disaggregation, Domain, Dtype, KvDtype, Lora, Pool, PriceMode, Provider, Queue, Region,
+    RegionAccelerator, Role, Route, Router, Shift, Speculation, Spot, Startup,
 };
