@@ -772,6 +772,13 @@ macro_rules! choice {
             const WORDS: &'static [&'static str] = &[$($word),*];
         }
 
+        /// As it is written.
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(match self { $( Self::$variant => $word, )* })
+            }
+        }
+
         impl $crate::read::Value for $name {
             fn shape() -> $crate::read::Shape {
                 $crate::read::Shape::Choice(Self::WORDS)

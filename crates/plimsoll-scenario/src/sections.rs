@@ -5,6 +5,7 @@
 
 mod autoscaling;
 mod demand;
+mod fleet;
 mod incident;
 mod money;
 mod study;

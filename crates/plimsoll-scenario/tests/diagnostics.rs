@@ -5,6 +5,8 @@ use plimsoll_scenario::{Source, builtin, parse};
 /// The rest of a scenario that is fine, so that each row holds one mistake.
 const CLASS: &str = "[[class]]\nname = \"chat\"\nprofile = \"chat\"\nrate = \"40 req/s\"\n";
 const POOL: &str = "[[pool]]\nname = \"a\"\nmodel = \"llama-3.1-8b\"\naccelerator = \"H100-SXM\"\n";
+const OTHER: &str =
+    "[[pool]]\nname = \"b\"\nmodel = \"llama-3.1-8b\"\naccelerator = \"H100-SXM\"\n";
 
 fn check(name: &str, text: &str) {
     let mistakes = match parse(&Source::new("chat.toml", text), builtin()) {
@@ -21,6 +23,9 @@ fn check(name: &str, text: &str) {
 fn every_mistake_has_its_message() {
     let class = |keys: &str| format!("{CLASS}{keys}");
     let pool = |keys: &str| format!("{CLASS}{POOL}{keys}");
+    let scale = |keys: &str| format!("{CLASS}{POOL}[autoscaling]\n{keys}");
+    let incident =
+        |keys: &str| format!("{CLASS}{POOL}[[incident]]\nname = \"bad hour\"\nat = \"1h\"\n{keys}");
     let rows: &[(&str, String)] = &[
         ("syntax", format!("{CLASS}cache_hit = fifty\n")),
         ("syntax__several", "[study\nname = \"x\"\n[[class]]\nname = chat\n".to_owned()),
@@ -119,6 +124,44 @@ disaggregation = { decode = \"a\", link = \"400Gb/s\" }
         ("contradiction__over-share", format!("{CLASS}{POOL}[[route]]\nto = \"a\"\n[[route]]\nto = \"a\"\nshare = 0.5\n")),
         ("contradiction__fallback", format!("{CLASS}{POOL}[[route]]\nto = \"a\"\nfallback = [\"a\"]\n")),
         ("contradiction__price", format!("{CLASS}[[prices.node]]\non_demand = \"$3/h\"\n")),
+        // Whole fleets.
+        ("nothing-serves", pool("replicas = 0\n")),
+        ("nothing-serves__fallback", format!("{CLASS}{POOL}replicas = 0\n{OTHER}replicas = 0\n[[route]]\nto = \"b\"\nfallback = [\"a\"]\n")),
+        ("nothing-serves__decode", format!("{CLASS}{POOL}role = \"prefill\"\ndisaggregation = {{ decode = \"b\" }}\n{OTHER}role = \"decode\"\nreplicas = 0\n")),
+        ("contradiction__fallback-twice", format!("{CLASS}{POOL}{OTHER}[[route]]\nto = \"a\"\nfallback = [\"b\", \"b\"]\n")),
+        ("contradiction__shift", format!("{CLASS}{POOL}[[route]]\nto = \"a\"\nshift = {{ to = \"a\", share = 0.5 }}\n")),
+        ("contradiction__to-decode", format!("{CLASS}{POOL}role = \"prefill\"\ndisaggregation = {{ decode = \"b\" }}\n{OTHER}role = \"decode\"\n[[route]]\nto = \"b\"\n")),
+        ("contradiction__fallback-back", format!("{CLASS}{POOL}role = \"prefill\"\ndisaggregation = {{ decode = \"b\" }}\n{OTHER}[[route]]\nto = \"b\"\nfallback = [\"a\"]\n")),
+        ("contradiction__backoff", class("retries = { attempts = 5, backoff = \"0s\" }\n")),
+        ("contradiction__backoff-max", class("retries = { backoff = \"30s\" }\n")),
+        ("contradiction__timeout", class("deadline = \"30s\"\nretries = { timeout = \"60s\" }\n")),
+        ("out-of-range__timeout", class("retries = { timeout = \"0s\" }\n")),
+        ("out-of-range__fan-out", class("agent = { calls = 3, fan_out = 0 }\n")),
+        ("contradiction__domains", pool("replicas = 2\ndomains = 3\n")),
+        ("contradiction__survive", format!("[study.reliability]\nsurvive = \"zone\"\n{CLASS}{POOL}replicas = 4\nfailure_domain = \"zone\"\ndomains = 1\n")),
+        ("out-of-range__spot", pool("spot = { reclaimed_every = \"0s\" }\n")),
+        ("missing-key__spot", pool("spot = { notice = \"30s\" }\n")),
+        ("out-of-range__slow", pool("startup = { slow_factor = 0 }\n")),
+        ("contradiction__average-latency", scale("signal = \"ttft-p90\"\ntarget = 0.5\ntarget_kind = \"average-value\"\n")),
+        ("contradiction__average-share", scale("signal = \"kv\"\ntarget = 0.8\ntarget_kind = \"average-value\"\n")),
+        ("contradiction__cooldown", scale("cooldown = \"60s\"\n")),
+        ("contradiction__no-room", format!("{CLASS}{POOL}replicas = {{ now = 4, plan = [4, 4] }}\n[autoscaling]\npools = [\"a\"]\n")),
+        ("out-of-range__period", scale("up_period = \"0s\"\n")),
+        ("out-of-range__target", scale("target = 0\n")),
+        ("out-of-range__forecast", scale("forecast = { lead = \"10m\", tasks_per_replica = 0 }\n")),
+        ("unknown-word__controller", scale("controller = \"kedda\"\n")),
+        ("missing-key__surge", incident("kind = \"surge\"\n")),
+        ("missing-key__region-loss", incident("kind = \"region-loss\"\n[[region]]\nname = \"east\"\n")),
+        ("missing-key__outage", incident("kind = \"outage\"\n[[tool]]\nname = \"search\"\nlatency = \"1s\"\n")),
+        ("contradiction__incident-load", incident("kind = \"replica-loss\"\nload = 3\n")),
+        ("contradiction__incident-pool", incident("kind = \"surge\"\nlasts = \"10m\"\npool = \"a\"\n")),
+        ("contradiction__incident-lasts", incident("kind = \"upgrade\"\nlasts = \"10m\"\n")),
+        ("contradiction__incident-count", incident("kind = \"replica-loss\"\ncount = 2\n")),
+        ("contradiction__incident-zones", format!("{CLASS}{POOL}replicas = 6\nfailure_domain = \"zone\"\ndomains = 3\n[[incident]]\nname = \"i\"\nat = \"1h\"\nkind = \"zone-loss\"\npool = \"a\"\ncount = 4\n")),
+        ("contradiction__incident-region", format!("{CLASS}{POOL}[[region]]\nname = \"east\"\n[[region]]\nname = \"west\"\n[[incident]]\nname = \"i\"\nat = \"1h\"\nkind = \"node-loss\"\npool = \"a\"\nregion = \"west\"\n")),
+        ("out-of-range__incident", incident("kind = \"surge\"\nlasts = \"0s\"\n")),
+        ("dangling-name__incident", incident("kind = \"outage\"\ntarget = \"serch\"\n[[tool]]\nname = \"search\"\nlatency = \"1s\"\n")),
+        ("too-many__incidents", (0..201).fold(pool(""), |text, i| format!("{text}[[incident]]\nname = \"i{i}\"\nat = \"1h\"\nkind = \"cache-loss\"\n"))),
     ];
     for (name, text) in rows {
         check(name, text);
@@ -228,5 +271,102 @@ fn hostile_files_get_an_answer() {
         assert!(!mistakes.is_empty());
         let shown: usize = mistakes.iter().take(50).map(|m| m.render(false, 100).len()).sum();
         assert!(shown < 100_000, "a message as long as the file");
+    }
+}
+
+/// What looks like a mistake and is none: nothing runs today, but something will, or something else does.
+#[test]
+fn fleets_that_can_serve_are_fine() {
+    let hosted = "[[provider]]\nname = \"h\"\nprovider = \"openai\"\nmodel = \"gpt-4o\"\n";
+    let rows: &[(&str, String)] = &[
+        ("a plan fills it", format!("{POOL}replicas = {{ now = 0, plan = [1, 8] }}\n")),
+        (
+            "autoscaling fills it",
+            format!(
+                "{POOL}replicas = 0\n[autoscaling]\ncontroller = \"keda\"\ncooldown = \"60s\"\n"
+            ),
+        ),
+        (
+            "a fallback serves",
+            format!("{POOL}replicas = 0\n{hosted}[[route]]\nto = \"a\"\nfallback = [\"h\"]\n"),
+        ),
+        ("a route serves", format!("{POOL}replicas = 0\n{OTHER}[[route]]\nto = \"b\"\n")),
+        (
+            "prefill as a fallback",
+            format!(
+                "{POOL}{OTHER}role = \"prefill\"\ndisaggregation = {{ decode = \"a\" }}\n{hosted}[[route]]\nto = \"h\"\nfallback = [\"b\"]\n"
+            ),
+        ),
+        (
+            "domains that a plan fills",
+            format!("{POOL}replicas = {{ now = 2, plan = [2, 9] }}\ndomains = 3\n"),
+        ),
+        (
+            "a loss that a plan allows",
+            format!(
+                "{POOL}replicas = {{ now = 2, plan = [2, 9] }}\n[[incident]]\nname = \"i\"\nat = \"1h\"\nkind = \"replica-loss\"\ncount = 3\n"
+            ),
+        ),
+        (
+            "a budget instead of a pause",
+            format!("retries = {{ backoff = \"0s\", budget = \"10%\" }}\n{POOL}"),
+        ),
+        (
+            "one attempt needs no pause",
+            format!("retries = {{ attempts = 1, backoff = \"0s\", timeout = \"5s\" }}\n{POOL}"),
+        ),
+        (
+            "a latency as it is",
+            format!(
+                "{POOL}[autoscaling]\nsignal = \"ttft-p90\"\ntarget = 0.5\ntarget_kind = \"value\"\n"
+            ),
+        ),
+        (
+            "every kind of incident",
+            [
+                "kind = \"replica-loss\"",
+                "kind = \"node-loss\"\npool = \"a\"\nlasts = \"20m\"",
+                "kind = \"zone-loss\"",
+                "kind = \"region-loss\"\nregion = \"east\"",
+                "kind = \"reclaim\"\ncount = 2",
+                "kind = \"upgrade\"\nbatch = 2",
+                "kind = \"cache-loss\"\npool = \"a\"",
+                "kind = \"outage\"\ntarget = \"h\"\nlasts = \"5m\"",
+                "kind = \"surge\"\nlasts = \"10m\"\nload = 3\nclass = [\"chat\"]",
+            ]
+            .iter()
+            .enumerate()
+            .fold(
+                format!("{POOL}replicas = 4\n{hosted}[[region]]\nname = \"east\"\n"),
+                |text, (i, keys)| {
+                    format!("{text}[[incident]]\nname = \"i{i}\"\nat = \"1h\"\n{keys}\n")
+                },
+            ),
+        ),
+    ];
+    for (name, text) in rows {
+        let text = format!("{CLASS}{text}");
+        if let Err(mistakes) = parse(&Source::new("fine.toml", text), builtin()) {
+            panic!("{name}: {}", mistakes[0].render(false, 100));
+        }
+    }
+}
+
+/// A target is divided by the replicas only where the signal adds up over them.
+#[test]
+fn the_target_follows_the_signal() {
+    for (signal, kind) in [
+        ("queue-depth", "average-value"),
+        ("in-flight", "average-value"),
+        ("fresh-tokens", "average-value"),
+        ("queue-age", "value"),
+        ("ttft-p90", "value"),
+        ("goodput", "value"),
+        ("kv", "value"),
+    ] {
+        let text = format!("{CLASS}{POOL}[autoscaling]\nsignal = \"{signal}\"\n");
+        let loaded = parse(&Source::new("scale.toml", text), builtin()).unwrap();
+        let autoscaling = loaded.scenario.autoscaling.unwrap();
+        assert_eq!(autoscaling.target_kind().to_string(), kind, "{signal}");
     }
 }

@@ -129,15 +129,90 @@ impl Autoscaling {
     }
 }
 
-fn autoscaling_makes_sense(_autoscaling: &Autoscaling, _reader: &mut Reader<'_>) {}
+fn autoscaling_makes_sense(autoscaling: &Autoscaling, reader: &mut Reader<'_>) {
+    let signal = autoscaling.signal;
+    if autoscaling.target_kind == Some(TargetKind::AverageValue) && !signal.adds_up() {
+        let (seen, target, ratio) = match signal {
+            ScaleSignal::TtftP90 | ScaleSignal::QueueAge => ("0.45 s", "0.5 s", "0.45 / 0.5"),
+            _ => ("0.72", "0.8", "0.72 / 0.8"),
+        };
+        let diagnostic = reader
+            .at_key(
+                "target_kind",
+                "contradiction",
+                format!(
+                    "`average-value` divides by the replicas, but `{signal}` does not add up over them"
+                ),
+            )
+            .label(format!("10 replicas at {seen} against {target} would ask for ceil({ratio}) = 1"))
+            .help("write `target_kind = \"value\"`, or take it out");
+        reader.report(diagnostic);
+    }
+    for key in ["activation", "polling", "cooldown"] {
+        if autoscaling.controller != Controller::Keda && reader.wrote(key) {
+            let diagnostic = reader
+                .at_key(
+                    key,
+                    "contradiction",
+                    format!("`{key}` is for KEDA, and the controller is `hpa`"),
+                )
+                .label("says nothing here")
+                .help(format!("write `controller = \"keda\"`, or take `{key}` out"));
+            reader.report(diagnostic);
+        }
+    }
+    for (key, period, usual) in [
+        ("period", autoscaling.period, "15s"),
+        ("up_period", autoscaling.up_period, "15s"),
+        ("down_period", autoscaling.down_period, "15s"),
+        ("polling", autoscaling.polling, "30s"),
+    ] {
+        if period < Seconds::whole(1) {
+            let diagnostic = reader
+                .at_key(
+                    key,
+                    "out-of-range",
+                    format!("`{key}` must be at least 1 s; it is {period}"),
+                )
+                .label("autoscalers count in whole seconds")
+                .help(format!("write `{key} = \"{usual}\"`"));
+            reader.report(diagnostic);
+        }
+    }
+    if autoscaling.target.is_some_and(|target| target.get() == 0.0) {
+        let diagnostic = reader
+            .at_key(
+                "target",
+                "out-of-range",
+                "a target of 0 asks for more replicas whatever the signal says",
+            )
+            .label("must be above 0")
+            .help("write what one replica may carry, or take `target` out");
+        reader.report(diagnostic);
+    }
+}
 
 table! {
     /// A floor from the demand that the scenario itself expects a while ahead.
-    pub struct ForecastFloor = "autoscaling.forecast" {
+    pub struct ForecastFloor = "autoscaling.forecast", check forecast_makes_sense {
         /// How far ahead it looks; at least as long as a replica takes to start.
         lead: Seconds, required;
         /// Tasks a second that one replica is expected to carry.
         tasks_per_replica: Factor, required;
+    }
+}
+
+fn forecast_makes_sense(forecast: &ForecastFloor, reader: &mut Reader<'_>) {
+    if forecast.tasks_per_replica.get() == 0.0 {
+        let diagnostic = reader
+            .at_key(
+                "tasks_per_replica",
+                "out-of-range",
+                "no number of replicas that carry 0 tasks a second is enough",
+            )
+            .label("must be above 0")
+            .help("write what one replica carries at the load line: `tasks_per_replica = 4`");
+        reader.report(diagnostic);
     }
 }
 

@@ -191,6 +191,17 @@ fn class_makes_sense(class: &Class, reader: &mut Reader<'_>) {
             );
         reader.report(diagnostic);
     }
+    let timeout = class.retries.as_ref().and_then(|retries| retries.timeout);
+    if let (Some(deadline), Some(timeout)) = (class.deadline, timeout)
+        && timeout > deadline
+    {
+        let message = format!("an attempt may take {timeout}, but the task ends at {deadline}");
+        let diagnostic = reader
+            .within("retries", |r| r.at_key("timeout", "contradiction", message))
+            .label("longer than `deadline`: no attempt is ever given up for a second one")
+            .help(format!("write `timeout = \"{deadline}\"` or less, or take it out"));
+        reader.report(diagnostic);
+    }
     if let (Some(deadline), Some(ttft)) = (class.deadline, class.slo.ttft)
         && deadline < ttft
     {
@@ -225,9 +236,13 @@ pub(super) fn classes_have_demand(scenario: &Scenario, reader: &mut Reader<'_>) 
             reader.report(diagnostic);
         }
     }
-    for (key, count, most) in
-        [("class", scenario.class.len(), 500), ("event", scenario.event.len(), 200)]
-    {
+    let join = "join those that share a token shape and an SLO";
+    let split = "try them in scenarios of their own";
+    for (key, count, most, help) in [
+        ("class", scenario.class.len(), 500, join),
+        ("event", scenario.event.len(), 200, join),
+        ("incident", scenario.incident.len(), 200, split),
+    ] {
         if count > most {
             let diagnostic = reader
                 .at_root(
@@ -236,7 +251,7 @@ pub(super) fn classes_have_demand(scenario: &Scenario, reader: &mut Reader<'_>) 
                     format!("{count} of `{key}` are more than the {most} a study carries"),
                 )
                 .label("the first of them")
-                .help("join those that share a token shape and an SLO");
+                .help(help);
             reader.report(diagnostic);
         }
     }
@@ -443,7 +458,7 @@ table! {
 
 table! {
     /// What clients do when a request fails, is refused or times out.
-    pub struct Retries = "class.retries" {
+    pub struct Retries = "class.retries", check retries_make_sense {
         /// Attempts in all, the first one included.
         attempts: Whole<1, 20>, default("3", "the default of most SDKs");
         /// The pause before the second attempt; it doubles from then on.
@@ -456,6 +471,43 @@ table! {
         budget: Fraction, optional("no budget: every failure is retried");
         /// An attempt that takes longer is given up and tried again.
         timeout: Seconds, optional("only the deadline ends an attempt");
+    }
+}
+
+fn retries_make_sense(retries: &Retries, reader: &mut Reader<'_>) {
+    let attempts = retries.attempts.get();
+    if attempts > 1 && retries.backoff == Seconds::ZERO && retries.budget.is_none() {
+        let diagnostic = reader
+            .at_key(
+                "backoff",
+                "contradiction",
+                format!(
+                    "without a pause or a budget, a failure comes back at once, up to {} times",
+                    attempts - 1
+                ),
+            )
+            .label("jitter spreads a pause, and there is none")
+            .help("write `backoff = \"500ms\"`, or `budget = \"10%\"`");
+        reader.report(diagnostic);
+    }
+    let (first, most) = (retries.backoff, retries.backoff_max);
+    if first > most {
+        let diagnostic = reader
+            .at_key(
+                if reader.wrote("backoff_max") { "backoff_max" } else { "backoff" },
+                "contradiction",
+                format!("the first pause of {first} is longer than the longest, {most}"),
+            )
+            .label(format!("`backoff` is {first}, `backoff_max` is {most}"))
+            .help(format!("write `backoff_max = \"{first}\"` or more"));
+        reader.report(diagnostic);
+    }
+    if retries.timeout == Some(Seconds::ZERO) {
+        let diagnostic = reader
+            .at_key("timeout", "out-of-range", "a timeout of 0 s gives up before any answer")
+            .label("must be above 0")
+            .help("write `timeout = \"30s\"`, or take it out");
+        reader.report(diagnostic);
     }
 }
 

@@ -16,7 +16,7 @@ choice! {
         ZoneLoss = "zone-loss",
         /// A region stops at once, with all replicas in it.
         RegionLoss = "region-loss",
-        /// Replicas are taken back with the pool's `spot.notice`, and new ones start.
+        /// Replicas are taken back after the pool's `spot.notice`, at once where it has none, and new ones start.
         Reclaim = "reclaim",
         /// Replicas are replaced by new ones, a few at a time.
         Upgrade = "upgrade",
@@ -40,12 +40,12 @@ table! {
         at: Seconds, required;
         /// How long it lasts; a surge needs it.
         lasts: Seconds, optional("a loss lasts the pool's `time_to_repair`, an outage to the end; what is reclaimed is replaced at once; upgrades and cache losses take what they take");
-        /// The pool that is hit, by a loss, a reclaim or an upgrade.
+        /// The pool that is hit.
         pool: PoolName, optional("all pools");
         /// The classes that a surge is of.
         class: ClassName, list("all classes");
         /// The region that is hit; a `region-loss` needs it.
-        region: RegionName, optional("any region");
+        region: RegionName, optional("all regions of the pool");
         /// The provider or tool that an outage is of.
         target: ServiceName, optional("only an outage has one");
         /// Replicas, nodes or zones that each pool that is hit loses.
@@ -57,4 +57,91 @@ table! {
     }
 }
 
-fn incident_makes_sense(_incident: &Incident, _reader: &mut Reader<'_>) {}
+impl IncidentKind {
+    /// The keys that say something about it, beside `name`, `kind` and `at`.
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::ReplicaLoss | Self::NodeLoss | Self::ZoneLoss | Self::Reclaim => {
+                &["lasts", "pool", "region", "count"]
+            }
+            Self::RegionLoss => &["lasts", "region"],
+            Self::Upgrade => &["pool", "region", "batch"],
+            Self::CacheLoss => &["pool", "region"],
+            Self::Outage => &["lasts", "target"],
+            Self::Surge => &["lasts", "class", "load"],
+        }
+    }
+
+    const ALL: [Self; 9] = [
+        Self::ReplicaLoss,
+        Self::NodeLoss,
+        Self::ZoneLoss,
+        Self::RegionLoss,
+        Self::Reclaim,
+        Self::Upgrade,
+        Self::CacheLoss,
+        Self::Outage,
+        Self::Surge,
+    ];
+}
+
+fn incident_makes_sense(incident: &Incident, reader: &mut Reader<'_>) {
+    let (name, kind) = (incident.name.as_str(), incident.kind);
+    for key in ["lasts", "pool", "class", "region", "target", "count", "load", "batch"] {
+        if !reader.wrote(key) || kind.keys().contains(&key) {
+            continue;
+        }
+        let has: Vec<String> = IncidentKind::ALL
+            .into_iter()
+            .filter(|kind| kind.keys().contains(&key))
+            .map(|kind| kind.to_string())
+            .collect();
+        let diagnostic = reader
+            .at_key(key, "contradiction", format!("`{key}` says nothing about the kind `{kind}`"))
+            .label(format!("only for {}", has.join(", ")))
+            .help(format!(
+                "take `{key}` out, or write `kind = \"{}\"`",
+                has.first().map_or("", String::as_str)
+            ));
+        reader.report(diagnostic);
+    }
+    let needs = match kind {
+        IncidentKind::Surge => {
+            incident.lasts.is_none().then_some(("lasts", "\"10m\"", "how long does it last?"))
+        }
+        IncidentKind::RegionLoss => {
+            incident.region.is_none().then_some(("region", "\"…\"", "which region?"))
+        }
+        IncidentKind::Outage => {
+            incident.target.is_none().then_some(("target", "\"…\"", "of which provider or tool?"))
+        }
+        _ => None,
+    };
+    if let Some((key, example, question)) = needs
+        && !reader.wrote(key)
+    {
+        let known = match key {
+            "region" => &["region"][..],
+            "target" => &["provider", "tool"],
+            _ => &[],
+        };
+        let known = known.iter().filter_map(|kind| reader.names.get(kind)).flatten().next();
+        let example = known.map_or_else(|| example.to_owned(), |known| format!("\"{known}\""));
+        let diagnostic = reader
+            .at_key(
+                "kind",
+                "missing-key",
+                format!("incident `{name}` of the kind `{kind}` needs `{key}`"),
+            )
+            .label(question)
+            .help(format!("add `{key} = {example}`"));
+        reader.report(diagnostic);
+    }
+    if incident.lasts == Some(Seconds::ZERO) {
+        let diagnostic = reader
+            .at_key("lasts", "out-of-range", format!("incident `{name}` is over as it begins"))
+            .label("must be above 0")
+            .help("write `lasts = \"10m\"`");
+        reader.report(diagnostic);
+    }
+}

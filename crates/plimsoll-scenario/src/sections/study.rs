@@ -165,4 +165,5 @@ fn study_makes_sense(study: &Study, reader: &mut Reader<'_>) {
 fn scenario_makes_sense(scenario: &Scenario, reader: &mut Reader<'_>) {
     super::demand::classes_have_demand(scenario, reader);
     super::supply::routes_add_up(scenario, reader);
+    super::fleet::fleet_holds_together(scenario, reader);
 }

@@ -49,6 +49,36 @@ fn route_makes_sense(route: &Route, reader: &mut Reader<'_>) {
             .help("name another pool or provider");
         reader.report(diagnostic);
     }
+    let again = |(i, name): &(usize, &TargetName)| route.fallback[..*i].contains(name);
+    if let Some((_, again)) = route.fallback.iter().enumerate().find(again) {
+        let mut once: Vec<&str> = Vec::new();
+        for name in route.fallback.iter().map(TargetName::as_str) {
+            if !once.contains(&name) {
+                once.push(name);
+            }
+        }
+        let diagnostic = reader
+            .at_key(
+                "fallback",
+                "contradiction",
+                format!(
+                    "the route to `{}` falls back to `{}` twice",
+                    route.to.as_str(),
+                    again.as_str()
+                ),
+            )
+            .label("the second time it has already failed")
+            .help(format!("write `fallback = [\"{}\"]`", once.join("\", \"")));
+        reader.report(diagnostic);
+    }
+    if let Some(shift) = route.shift.as_ref().filter(|shift| shift.to == route.to) {
+        let message = format!("the route to `{0}` shifts to `{0}`", shift.to.as_str());
+        let diagnostic = reader
+            .within("shift", |r| r.at_key("to", "contradiction", message))
+            .label("where the traffic already goes")
+            .help("name another pool or provider, or take `shift` out");
+        reader.report(diagnostic);
+    }
 }
 
 /// Shares of the routes of one class.
