@@ -51,7 +51,7 @@ table! {
         /// Replicas, nodes or zones that each pool that is hit loses.
         count: Whole<1, 100_000>, default("1", "failures are mostly single");
         /// With a surge: multiplies the rate.
-        load: Factor, default("2.0", "twice the usual rate: more than most reserves hold");
+        load: Factor, default("2.0", "a round figure; write the surge that is feared");
         /// With an upgrade: replicas that are replaced at once.
         batch: Whole<1, 100_000>, default("1", "one at a time disturbs least");
     }

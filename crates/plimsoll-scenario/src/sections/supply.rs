@@ -286,7 +286,7 @@ table! {
         /// How long a new replica takes to be ready.
         startup: Startup, default("{}", "measured figures of others, see each phase");
         /// The time that a replica which is taken away has to finish what it runs.
-        drain: Seconds, default("'30s'", "the Kubernetes grace period of a pod; longer answers are cut off and tried again");
+        drain: Seconds, default("'30s'", "the default grace period of a Kubernetes pod; longer answers are cut off");
         /// What fails together.
         failure_domain: Domain, default("'node'", "a node's devices share power, host and driver");
         /// Failure domains that its replicas are spread over, as evenly as they go.
