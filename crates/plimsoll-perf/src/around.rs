@@ -1,7 +1,9 @@
 //! What happens around the steps: the way in, the host that launches them, and the hand-over between pools.
 
+use plimsoll_fleet::{Architecture, Mixer};
+
 use crate::rates::{Rates, Term};
-use crate::work::Work;
+use crate::work::{Work, attention, state_bytes};
 
 /// The request path in front of an engine: HTTP, tokeniser, API server. It is a stage with a capacity of its own, which a
 /// small model on fast devices reaches before the devices are full.
@@ -100,6 +102,38 @@ impl<T: Time> Host<T> {
     pub fn holds_up(&self, end: T) -> bool {
         self.free > end
     }
+}
+
+/// What is kept of one context, each number once: however many devices share it or hold copies of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ContextBytes {
+    /// Keys and values of a token, in layers that look at all of them.
+    pub token: f64,
+    /// The same in layers that look only at so many of the last.
+    pub windows: Vec<(u64, f64)>,
+    /// Recurrent states.
+    pub state: f64,
+}
+
+/// What a model keeps of one context, with so many bytes for each number of a key or value.
+pub fn context_bytes(model: &Architecture, kv_element_bytes: u64) -> ContextBytes {
+    let mut bytes = ContextBytes::default();
+    for layer in &model.layers {
+        if let Mixer::Recurrent(r) = &layer.mixer {
+            bytes.state += state_bytes(r);
+        }
+        let Some(own) = attention(&layer.mixer, 1.0, 1.0, kv_element_bytes as f64) else {
+            continue;
+        };
+        match own.window.map(|window| window as u64) {
+            None => bytes.token += own.kv_bytes,
+            Some(window) => match bytes.windows.iter_mut().find(|(known, _)| *known == window) {
+                Some((_, token)) => *token += own.kv_bytes,
+                None => bytes.windows.push((window, own.kv_bytes)),
+            },
+        }
+    }
+    bytes
 }
 
 /// Seconds that the keys, values and states of a context take from one pool to another, each device over a link of its own. Nothing overlaps: the

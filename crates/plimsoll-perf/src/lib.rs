@@ -35,7 +35,9 @@ mod model;
 mod rates;
 mod step;
 mod work;
-pub use around::{Host, Launch, RequestPath, Time, kv_transfer_seconds};
+pub use around::{
+    ContextBytes, Host, Launch, RequestPath, Time, context_bytes, kv_transfer_seconds,
+};
 pub use constants::{Constant, Key, NoConstant, Selection, band, constants, select};
 pub use fit::{Fitted, Parameter, bounded_least_squares};
 pub use model::{DecodePiece, StepLoad, StepModel};

@@ -190,6 +190,25 @@ impl StepModel {
         model
     }
 
+    /// The same where everything takes so many times as long, at least once.
+    #[must_use]
+    pub fn slower(mut self, times: f64) -> Self {
+        assert!(times >= 1.0, "nothing is faster than itself: {times}");
+        let slow = |ps: &mut u64| *ps = (*ps as f64 * times).ceil() as u64;
+        for share in &mut self.shares {
+            for table in [&mut share.tokens, &mut share.sampled] {
+                table.exact.iter_mut().chain(&mut table.coarse).for_each(slow);
+            }
+            slow(&mut share.prefill);
+            for Kind { slope, mixed, uneven, half_pair, .. } in &mut share.attention {
+                [slope, mixed, uneven, half_pair].into_iter().for_each(slow);
+            }
+        }
+        let HostTimes { piece, eager, own: [own, each] } = &mut self.host;
+        [piece, eager, own, each].into_iter().for_each(slow);
+        self
+    }
+
     /// No step is ever faster than physics: checked on the coefficients, where it can be checked once for all.
     fn assert_floors(&self, work: &Work, rates: &Rates) {
         let alone = self.decode_piece(1, 1, 0);

@@ -1,6 +1,6 @@
 //! The work of a step: bytes and operations of one device, from the model's shapes alone.
 
-use plimsoll_fleet::{Accelerator, Architecture, Mixer, Mlp, Role};
+use plimsoll_fleet::{Accelerator, Architecture, Mixer, Mlp, Recurrent, Role};
 use plimsoll_memory::{Format, MemoryError, Placement, shards};
 
 use crate::rates::Term;
@@ -189,41 +189,11 @@ impl Work {
     }
 
     fn mixer(&mut self, mixer: &Mixer, tensor: f64, context: f64, element: f64) {
-        let kind = match mixer {
-            Mixer::Attention(a) | Mixer::Cross(a) => {
-                let heads = (a.heads as f64 / tensor).max(1.0);
-                let kv_heads = (a.kv_heads as f64 / tensor).ceil();
-                let width = (a.head_dim + a.v_head_dim) as f64;
-                let pair = 2.0 * heads * width;
-                AttentionWork {
-                    layers: 1.0,
-                    kv_bytes: kv_heads * width * element / context,
-                    prefill_flops: pair,
-                    decode_flops: pair / context,
-                    window: a.window.map(|w| w.get() as f64),
-                }
-            }
-            Mixer::Latent(l) => {
-                let heads = (l.heads as f64 / tensor).max(1.0);
-                let latent = (l.kv_rank + l.rope_dim) as f64;
-                let index = l.indexer.as_ref().map_or(0.0, |i| i.head_dim as f64);
-                AttentionWork {
-                    layers: 1.0,
-                    kv_bytes: (latent + index) * element / context,
-                    prefill_flops: 2.0 * heads * (l.nope_dim + l.rope_dim + l.v_dim) as f64,
-                    // Decoding works on the latent itself, for every head.
-                    decode_flops: 2.0 * heads * (latent + l.kv_rank as f64) / context,
-                    window: None,
-                }
-            }
-            Mixer::Recurrent(r) => {
-                let bytes = r.state as f64 * 4.0 + r.convolution as f64 * 2.0;
-                self.state_bytes += bytes / tensor;
-                self.recurrent_layers += 1.0;
-                return;
-            }
-            Mixer::None => return,
-        };
+        if let Mixer::Recurrent(r) = mixer {
+            self.state_bytes += state_bytes(r) / tensor;
+            self.recurrent_layers += 1.0;
+        }
+        let Some(kind) = attention(mixer, tensor, context, element) else { return };
         let same = |k: &AttentionWork| AttentionWork { layers: kind.layers, ..*k } == kind;
         match self.attention.iter_mut().find(|k| same(k)) {
             Some(known) => known.layers += 1.0,
@@ -298,6 +268,49 @@ impl Work {
     pub fn kv_bytes(&self) -> f64 {
         self.attention.iter().map(|a| a.layers * a.kv_bytes).sum()
     }
+}
+
+/// The attention of one layer, on one of so many devices.
+pub(crate) fn attention(
+    mixer: &Mixer,
+    tensor: f64,
+    context: f64,
+    element: f64,
+) -> Option<AttentionWork> {
+    match mixer {
+        Mixer::Attention(a) | Mixer::Cross(a) => {
+            let heads = (a.heads as f64 / tensor).max(1.0);
+            let kv_heads = (a.kv_heads as f64 / tensor).ceil();
+            let width = (a.head_dim + a.v_head_dim) as f64;
+            let pair = 2.0 * heads * width;
+            Some(AttentionWork {
+                layers: 1.0,
+                kv_bytes: kv_heads * width * element / context,
+                prefill_flops: pair,
+                decode_flops: pair / context,
+                window: a.window.map(|w| w.get() as f64),
+            })
+        }
+        Mixer::Latent(l) => {
+            let heads = (l.heads as f64 / tensor).max(1.0);
+            let latent = (l.kv_rank + l.rope_dim) as f64;
+            let index = l.indexer.as_ref().map_or(0.0, |i| i.head_dim as f64);
+            Some(AttentionWork {
+                layers: 1.0,
+                kv_bytes: (latent + index) * element / context,
+                prefill_flops: 2.0 * heads * (l.nope_dim + l.rope_dim + l.v_dim) as f64,
+                // Decoding works on the latent itself, for every head.
+                decode_flops: 2.0 * heads * (latent + l.kv_rank as f64) / context,
+                window: None,
+            })
+        }
+        Mixer::Recurrent(_) | Mixer::None => None,
+    }
+}
+
+/// The recurrent state of one sequence in one layer.
+pub(crate) fn state_bytes(r: &Recurrent) -> f64 {
+    r.state as f64 * 4.0 + r.convolution as f64 * 2.0
 }
 
 impl Experts {

@@ -6,7 +6,7 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_stats::{Burst, Process, Spacing};
-use plimsoll_workload::{Call, Class, Hour, Lengths, Shift, Step, Task, Variant};
+use plimsoll_workload::{Call, Class, Hour, Lengths, Shift, Step, Task, Tool, Variant};
 
 use crate::diagnostic::Diagnostic;
 use crate::sections::{self, Scenario};
@@ -24,6 +24,12 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// The local hour of the day at which an hour of the horizon begins.
+    pub fn local_hour(&self, index: usize) -> u8 {
+        let at = self.start + SignedDuration::from_hours(i64::try_from(index).unwrap_or(0));
+        u8::try_from(at.to_zoned(zone(self.utc_offset_minutes)).hour()).unwrap_or(0)
+    }
+
     /// The local wall-clock time at which an hour of the horizon begins, as `Tue 2026-11-17 10:00`.
     pub fn hour_label(&self, index: usize) -> String {
         let at = self.start + SignedDuration::from_hours(i64::try_from(index).unwrap_or(0));
@@ -187,8 +193,23 @@ fn task(class: &sections::Class, scenario: &Scenario) -> Task {
         share: v.share.get(),
         prompt: v.prompt.get(),
         output: v.output.get(),
+        route: v.route.as_ref().and_then(|to| route_number(scenario, to.as_str())),
     });
     plain_task(class, scenario).variants(variants.collect())
+}
+
+/// The number of a pool or provider, as calls that go elsewhere than their class know it: pools in order, then providers.
+pub(crate) fn route_number(scenario: &Scenario, name: &str) -> Option<u16> {
+    let pools = scenario.pool.iter().map(|p| p.name.as_str());
+    let providers = scenario.provider.iter().map(|p| p.name.as_str());
+    let at = pools.chain(providers).position(|own| own == name)?;
+    u16::try_from(at).ok()
+}
+
+/// The number of a tool.
+fn tool_number<'a>(scenario: &'a Scenario, name: &str) -> Option<(u16, &'a sections::Tool)> {
+    let at = scenario.tool.iter().position(|tool| tool.name.as_str() == name)?;
+    Some((u16::try_from(at).ok()?, &scenario.tool[at]))
 }
 
 fn plain_task(class: &sections::Class, scenario: &Scenario) -> Task {
@@ -199,12 +220,12 @@ fn plain_task(class: &sections::Class, scenario: &Scenario) -> Task {
     if !class.stages.is_empty() {
         let steps = class.stages.iter().map(|stage| {
             let share = stage.share.get();
-            let latency = stage.latency.as_ref().or_else(|| {
-                let tool = stage.tool.as_ref()?;
-                scenario.tool.iter().find(|t| t.name.as_str() == tool.as_str()).map(|t| &t.latency)
-            });
-            if let Some(latency) = latency {
+            if let Some(latency) = &stage.latency {
                 return Step::Wait(latency.dist().clone(), share);
+            }
+            let tool = stage.tool.as_ref().and_then(|tool| tool_number(scenario, tool.as_str()));
+            if let Some((number, tool)) = tool {
+                return Step::Tool(number, tool.latency.dist().clone(), share);
             }
             let lengths = match (&stage.prompt, &stage.output) {
                 (Some(prompt), Some(output)) => {
@@ -213,14 +234,21 @@ fn plain_task(class: &sections::Class, scenario: &Scenario) -> Task {
                 _ => own(),
             };
             let hit = stage.cache_hit.map_or(class_hit, |h| h.get());
-            Step::Call(call(lengths, hit).sometimes(share))
+            let route = stage.route.as_ref().and_then(|to| route_number(scenario, to.as_str()));
+            Step::Call(call(lengths, hit).sometimes(share).to(route))
         });
         return Task::steps(steps.collect());
     }
     let call = call(own(), class_hit);
     if let Some(agent) = &class.agent {
         let (calls, growth, gap) = (&agent.calls, &agent.growth, &agent.gap);
-        return Task::agent(call, calls.dist().clone(), growth.dist().clone(), gap.dist().clone());
+        let tools = agent.tools.iter().filter_map(|tool| {
+            let (number, tool) = tool_number(scenario, tool.as_str())?;
+            Some(Tool { number, latency: tool.latency.dist().clone() })
+        });
+        return Task::agent(call, calls.dist().clone(), growth.dist().clone(), gap.dist().clone())
+            .fan_out(agent.fan_out.get_u32())
+            .with_tools(tools.collect());
     }
     if let Some(sessions) = &class.sessions {
         return Task::session(call, sessions.turns.dist().clone(), sessions.think.dist().clone());

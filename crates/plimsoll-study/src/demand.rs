@@ -480,6 +480,7 @@ mod tests {
                     share: 0.5,
                     prompt: 2.0,
                     output: 1.0,
+                    route: None,
                 }]),
                 1.0,
             ),

@@ -104,6 +104,7 @@ pub struct Call {
     cache_hit: f64,
     share: f64,
     samples: f64,
+    route: Option<u16>,
 }
 
 /// A part of the tasks with other lengths.
@@ -115,6 +116,8 @@ pub struct Variant {
     pub prompt: f64,
     /// Multiplies the output.
     pub output: f64,
+    /// Where its calls go, if not where the task's do: as in [`Call::to`].
+    pub route: Option<u16>,
 }
 
 impl Variant {
@@ -126,13 +129,26 @@ impl Variant {
 impl Call {
     /// A call of these lengths, this share of its prompt cached.
     pub fn new(lengths: Lengths, cache_hit: f64) -> Self {
-        Self { lengths, cache_hit: cache_hit.clamp(0.0, 1.0), share: 1.0, samples: 1.0 }
+        Self {
+            lengths,
+            cache_hit: cache_hit.clamp(0.0, 1.0),
+            share: 1.0,
+            samples: 1.0,
+            route: None,
+        }
     }
 
     /// Made only in this share of tasks.
     #[must_use]
     pub fn sometimes(mut self, share: f64) -> Self {
         self.share = share.clamp(0.0, 1.0);
+        self
+    }
+
+    /// Served somewhere else than the rest of its task: a number that whoever serves it understands.
+    #[must_use]
+    pub fn to(mut self, route: Option<u16>) -> Self {
+        self.route = route;
         self
     }
 
@@ -176,8 +192,37 @@ impl Call {
 pub enum Step {
     /// A model call.
     Call(Call),
-    /// A latency: retrieval, a tool, a safety check; in this share of tasks.
+    /// A latency: retrieval, a safety check; in this share of tasks.
     Wait(Dist, f64),
+    /// A tool, by a number that whoever serves it understands, and how long it takes where nobody waits for it; in this share of tasks.
+    Tool(u16, Dist, f64),
+}
+
+/// A tool that is used.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// Which, by a number that whoever serves it understands.
+    pub number: u16,
+    /// How long it takes where nobody waits for it.
+    pub latency: Dist,
+}
+
+/// Something that a task does, as it was drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Drawn {
+    /// It asks a model.
+    Request {
+        /// For what; its offset is from the beginning of the task, as long as nobody takes any time to answer.
+        request: Request,
+        /// Where, if not where its class does.
+        route: Option<u16>,
+        /// Whether it does so at the same time as it did the last.
+        at_once: bool,
+    },
+    /// It calls a tool, which takes so many seconds where nobody waits for it.
+    Tool(u16, f64),
+    /// So many seconds pass.
+    Wait(f64),
 }
 
 /// What one task asks for.
@@ -190,7 +235,7 @@ pub struct Task {
 #[derive(Clone, Debug)]
 enum Kind {
     Steps(Vec<Step>),
-    Agent { call: Call, calls: Dist, growth: Dist, gap: Dist },
+    Agent { call: Call, calls: Dist, growth: Dist, gap: Dist, fan_out: u32, tools: Vec<Tool> },
     Session { call: Call, turns: Dist, think: Dist },
 }
 
@@ -216,7 +261,26 @@ impl Task {
 
     /// Calls whose context grows by `growth` tokens from one to the next, `gap` seconds apart.
     pub fn agent(call: Call, calls: Dist, growth: Dist, gap: Dist) -> Self {
-        Self::of(Kind::Agent { call, calls, growth, gap })
+        let (fan_out, tools) = (1, Vec::new());
+        Self::of(Kind::Agent { call, calls, growth, gap, fan_out, tools })
+    }
+
+    /// An agent that makes several calls at once, and goes on when all are answered.
+    #[must_use]
+    pub fn fan_out(mut self, times: u32) -> Self {
+        if let Kind::Agent { fan_out, .. } = &mut self.kind {
+            *fan_out = times.max(1);
+        }
+        self
+    }
+
+    /// An agent that uses these tools one after the other where it would pause.
+    #[must_use]
+    pub fn with_tools(mut self, uses: Vec<Tool>) -> Self {
+        if let Kind::Agent { tools, .. } = &mut self.kind {
+            *tools = uses;
+        }
+        self
     }
 
     /// Turns of a conversation, each with all that was said before, `think` seconds apart.
@@ -235,32 +299,51 @@ impl Task {
         self
     }
 
-    /// The variant of one task, on top of what changes all of them.
-    fn vary(&self, shift: &Shift, stream: &mut Stream) -> Shift {
+    /// The variant of one task, on top of what changes all of them, and where it goes.
+    fn vary(&self, shift: &Shift, stream: &mut Stream) -> (Shift, Option<u16>) {
         if self.variants.is_empty() {
-            return *shift;
+            return (*shift, None);
         }
         let mut left = stream.uniform();
         for variant in &self.variants {
             if left < variant.share {
-                return shift.and(variant.shift());
+                return (shift.and(variant.shift()), variant.route);
             }
             left -= variant.share;
         }
-        *shift
+        (*shift, None)
     }
 
     /// Draws one task and hands over its requests in order.
     pub fn draw(&self, shift: &Shift, stream: &mut Stream, mut each: impl FnMut(Request)) {
-        let shift = &self.vary(shift, stream);
+        self.draw_steps(shift, stream, |drawn| {
+            if let Drawn::Request { request, .. } = drawn {
+                each(request);
+            }
+        });
+    }
+
+    /// Draws one task and hands over what it does, in order.
+    pub fn draw_steps(&self, shift: &Shift, stream: &mut Stream, mut each: impl FnMut(Drawn)) {
+        let (shift, variant) = &self.vary(shift, stream);
         let mut offset = 0.0;
+        let request = |request: Request, call: &Call, at_once: bool| Drawn::Request {
+            request,
+            route: variant.or(call.route),
+            at_once,
+        };
         match &self.kind {
             Kind::Steps(steps) => {
                 for (turn, step) in (0..).zip(steps) {
                     match step {
-                        Step::Wait(latency, share) => {
+                        Step::Wait(latency, share) | Step::Tool(_, latency, share) => {
                             if *share >= 1.0 || stream.uniform() < *share {
-                                offset += latency.sample(stream);
+                                let seconds = latency.sample(stream);
+                                offset += seconds;
+                                each(match step {
+                                    Step::Tool(tool, ..) => Drawn::Tool(*tool, seconds),
+                                    _ => Drawn::Wait(seconds),
+                                });
                             }
                         }
                         Step::Call(call) => {
@@ -268,31 +351,55 @@ impl Task {
                                 continue;
                             }
                             let (prompt, output) = call.draw(shift, stream);
-                            each(call.request(offset, turn, prompt, output, shift));
+                            let made = call.request(offset, turn, prompt, output, shift);
+                            each(request(made, call, false));
                         }
                     }
                 }
             }
-            Kind::Agent { call, calls, growth, gap } => {
+            Kind::Agent { call, calls, growth, gap, fan_out, tools } => {
                 // The first prompt and the first output occur together; further calls bring their own output.
                 let (mut context, mut output) = call.draw(shift, stream);
-                for (turn, i) in (0..).zip(0..whole(calls.sample(stream))) {
-                    if i > 0 {
-                        output = call.draw(shift, stream).1;
+                let steps = whole(calls.sample(stream)).div_ceil(u64::from(*fan_out));
+                let mut turn = 0;
+                for i in 0..steps {
+                    for k in 0..*fan_out {
+                        if i > 0 || k > 0 {
+                            output = call.draw(shift, stream).1;
+                        }
+                        let made = call.request(offset, turn, context, output, shift);
+                        each(request(made, call, k > 0));
+                        turn += 1;
                     }
-                    each(call.request(offset, turn, context, output, shift));
                     context += growth.sample(stream) * shift.prompt;
-                    offset += gap.sample(stream);
+                    let pause = gap.sample(stream);
+                    let last = i + 1 == steps;
+                    if tools.is_empty() {
+                        offset += pause;
+                        if !last {
+                            each(Drawn::Wait(pause));
+                        }
+                    }
+                    for tool in tools.iter().filter(|_| !last) {
+                        let seconds = tool.latency.sample(stream);
+                        offset += seconds;
+                        each(Drawn::Tool(tool.number, seconds));
+                    }
                 }
             }
             Kind::Session { call, turns, think } => {
                 let mut context = 0.0;
-                for (turn, _) in (0..).zip(0..whole(turns.sample(stream))) {
+                let turns = whole(turns.sample(stream));
+                for (turn, i) in (0..).zip(0..turns) {
                     let (prompt, output) = call.draw(shift, stream);
                     context += prompt;
-                    each(call.request(offset, turn, context, output, shift));
+                    each(request(call.request(offset, turn, context, output, shift), call, false));
                     context += output;
-                    offset += think.sample(stream);
+                    let pause = think.sample(stream);
+                    offset += pause;
+                    if i + 1 < turns {
+                        each(Drawn::Wait(pause));
+                    }
                 }
             }
         }
@@ -319,46 +426,61 @@ impl Task {
                 .iter()
                 .map(|step| match step {
                     Step::Call(call) => call.share,
-                    Step::Wait(..) => 0.0,
+                    Step::Wait(..) | Step::Tool(..) => 0.0,
                 })
                 .sum(),
-            Kind::Agent { calls, .. } => calls.mean().max(1.0),
+            // Calls come in steps of as many as are made at once, the last one full.
+            Kind::Agent { calls, fan_out, .. } => {
+                let each = f64::from(*fan_out);
+                calls.mean().max(each) + (each - 1.0) / 2.0
+            }
             Kind::Session { turns, .. } => turns.mean().max(1.0),
         }
     }
 
     /// Fresh and output tokens of a task, about: the mean of each length times the mean of each count.
     pub fn expected_tokens(&self, shift: &Shift) -> f64 {
-        let rest = 1.0 - self.variants.iter().map(|v| v.share).sum::<f64>();
-        let parts = self.variants.iter().map(|v| v.share * self.expected_of(&shift.and(v.shift())));
-        rest * self.expected_of(shift) + parts.sum::<f64>()
+        let (fresh, output) = self.expected(shift);
+        fresh + output
     }
 
-    fn expected_of(&self, shift: &Shift) -> f64 {
-        let tokens = |call: &Call, prompt: f64, output: f64| {
+    /// Fresh tokens of a task, about, and output tokens.
+    pub fn expected(&self, shift: &Shift) -> (f64, f64) {
+        let rest = 1.0 - self.variants.iter().map(|v| v.share).sum::<f64>();
+        let (fresh, output) = self.expected_of(shift);
+        self.variants.iter().fold((rest * fresh, rest * output), |(fresh, output), v| {
+            let own = self.expected_of(&shift.and(v.shift()));
+            (fresh + v.share * own.0, output + v.share * own.1)
+        })
+    }
+
+    fn expected_of(&self, shift: &Shift) -> (f64, f64) {
+        let tokens = |call: &Call, times: f64, prompt: f64, output: f64| {
             let fresh = 1.0 - (call.cache_hit * shift.cache_hit).clamp(0.0, 1.0);
-            prompt * fresh + output * call.samples
+            (times * prompt * fresh, times * output * call.samples)
         };
         match &self.kind {
-            Kind::Steps(steps) => steps
-                .iter()
-                .map(|step| match step {
+            Kind::Steps(steps) => {
+                steps.iter().fold((0.0, 0.0), |(fresh, output), step| match step {
                     Step::Call(call) => {
-                        let (prompt, output) = call.mean(shift);
-                        call.share * tokens(call, prompt, output)
+                        let (prompt, out) = call.mean(shift);
+                        let own = tokens(call, call.share, prompt, out);
+                        (fresh + own.0, output + own.1)
                     }
-                    Step::Wait(..) => 0.0,
+                    Step::Wait(..) | Step::Tool(..) => (fresh, output),
                 })
-                .sum(),
-            Kind::Agent { call, calls, growth, .. } => {
+            }
+            Kind::Agent { call, calls, growth, fan_out, .. } => {
                 let (prompt, output) = call.mean(shift);
                 let n = calls.mean().max(1.0);
-                n * tokens(call, prompt + growth.mean() * shift.prompt * (n - 1.0) / 2.0, output)
+                let steps = (n / f64::from(*fan_out)).max(1.0);
+                let grown = prompt + growth.mean() * shift.prompt * (steps - 1.0) / 2.0;
+                tokens(call, n, grown, output)
             }
             Kind::Session { call, turns, .. } => {
                 let (prompt, output) = call.mean(shift);
                 let n = turns.mean().max(1.0);
-                n * tokens(call, prompt + (prompt + output) * (n - 1.0) / 2.0, output)
+                tokens(call, n, prompt + (prompt + output) * (n - 1.0) / 2.0, output)
             }
         }
     }
@@ -453,7 +575,7 @@ mod tests {
         let pairs =
             vec![(Tokens::new(10), Tokens::new(1000)), (Tokens::new(1000), Tokens::new(10))];
         let call = Call::new(Lengths::pairs(pairs, vec![1.0, 1.0]).unwrap(), 0.0);
-        let variants = vec![Variant { share: 0.5, prompt: 10.0, output: 1.0 }];
+        let variants = vec![Variant { share: 0.5, prompt: 10.0, output: 1.0, route: None }];
         let task =
             Task::agent(call, constant(3.0), constant(0.0), constant(1.0)).variants(variants);
         let mut stream = Seed::new(3).stream("agent");
@@ -470,7 +592,7 @@ mod tests {
         let pairs =
             vec![(Tokens::new(10), Tokens::new(1000)), (Tokens::new(1000), Tokens::new(10))];
         let lengths = Lengths::pairs(pairs, vec![1.0, 1.0]).unwrap();
-        let variants = vec![Variant { share: 0.25, prompt: 10.0, output: 1.0 }];
+        let variants = vec![Variant { share: 0.25, prompt: 10.0, output: 1.0, route: None }];
         let task = Task::steps(vec![Step::Call(Call::new(lengths, 0.0))]).variants(variants);
         let mut stream = Seed::new(2).stream("pairs");
         let mut large = 0;
@@ -486,6 +608,46 @@ mod tests {
         }
         // A quarter of 4,000, five standard errors of 27.
         assert!((865..=1135).contains(&large), "{large}");
+    }
+
+    /// Five calls, two at once: three steps, the last one full, and a tool between them that takes the place of the pause.
+    #[test]
+    fn an_agent_makes_a_tree_of_calls() {
+        let tool = Tool { number: 3, latency: constant(2.0) };
+        let agent = Task::agent(
+            call(100.0, 10.0, 0.0).to(Some(7)),
+            constant(5.0),
+            constant(50.0),
+            constant(9.0),
+        )
+        .fan_out(2)
+        .with_tools(vec![tool]);
+        let mut all = Vec::new();
+        agent.draw_steps(&Shift::NONE, &mut Seed::new(1).stream("tree"), |drawn| {
+            all.push(match drawn {
+                Drawn::Request { request, route, at_once } => {
+                    assert_eq!(route, Some(7));
+                    (request.offset, request.prompt.get(), request.turn, at_once)
+                }
+                Drawn::Tool(number, seconds) => (seconds, 0, u32::from(number), false),
+                Drawn::Wait(_) => panic!("a tool takes its place"),
+            });
+        });
+        let tool = (2.0, 0, 3, false);
+        assert_eq!(
+            all,
+            [
+                (0.0, 100, 0, false),
+                (0.0, 100, 1, true),
+                tool,
+                (2.0, 150, 2, false),
+                (2.0, 150, 3, true),
+                tool,
+                (4.0, 200, 4, false),
+                (4.0, 200, 5, true),
+            ]
+        );
+        assert_eq!(agent.mean_requests(), 5.5);
     }
 
     proptest! {
