@@ -25,8 +25,14 @@ pub trait Engine {
     /// One step; none where there is nothing to do.
     fn step(&mut self, now: u64, watch: &mut impl Watch) -> Option<Moved>;
 
+    /// Everything in it is lost: all that was there is told to `watch`, and it must not be used any more.
+    fn lose(&mut self, now: u64, watch: &mut impl Watch);
+
     /// How it stands.
     fn gauges(&self) -> Gauges;
+
+    /// Whether a request has had its first token.
+    fn has_begun(&self, serial: u64) -> bool;
 
     /// When the first in line came.
     fn first_waiting(&self) -> Option<u64>;

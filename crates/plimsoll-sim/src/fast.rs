@@ -57,7 +57,7 @@ struct Slot {
     /// Tokens it has generated and tokens whose keys and values are there, as of `joined` where it is in step.
     generated: u64,
     computed: u64,
-    /// The common count of tokens when it came in step.
+    /// The common count of tokens when it came in step; where it leaves from there, the tokens of its last step.
     joined: u64,
     /// What it holds; where it is in step, as of when it came.
     rooms: Rooms,
@@ -515,7 +515,9 @@ impl<'a> Replica<'a> {
             self.part(index, Place::Leaving);
             let own = &mut self.slots[index as usize];
             // The last step's guesses may have gone further.
-            self.under_way.tokens -= own.generated - own.wanted.output.tokens();
+            let beyond = own.generated - own.wanted.output.tokens();
+            self.under_way.tokens -= beyond;
+            own.joined = yielded - beyond;
             own.generated = own.wanted.output.tokens();
             own.computed = own.wanted.prompt + own.generated - 1;
             self.leaving.push(index);
@@ -635,6 +637,7 @@ impl<'a> Replica<'a> {
         match alone {
             Some((.., got)) => *got,
             None if own.place == Place::InStep && !seen.classes.is_empty() => seen.yielded,
+            None if own.place == Place::Leaving => own.joined,
             None => 0,
         }
     }
@@ -792,6 +795,12 @@ impl Engine for Replica<'_> {
         self.quiet.as_ref().map(|leap| leap.handed_out)
     }
 
+    fn has_begun(&self, serial: u64) -> bool {
+        let offset = serial.checked_sub(self.oldest).and_then(|n| usize::try_from(n).ok());
+        let index = offset.and_then(|n| self.by_serial.get(n)).filter(|index| **index != NOBODY);
+        index.is_some_and(|index| self.slots[*index as usize].first.is_some())
+    }
+
     fn first_waiting(&self) -> Option<u64> {
         let waits = |(_, serial, index): (u32, u64, u32)| {
             let own = &self.slots[index as usize];
@@ -852,6 +861,23 @@ impl Engine for Replica<'_> {
             self.advance(end);
         }
         Some(Moved { now: at, completed })
+    }
+
+    fn lose(&mut self, now: u64, watch: &mut impl Watch) {
+        let all: Vec<u32> =
+            self.by_serial.iter().copied().filter(|index| *index != NOBODY).collect();
+        for index in all {
+            let unseen = self.unseen(index);
+            let alone =
+                self.under_way.is && self.under_way.alone.iter().any(|(at, ..)| *at == index);
+            let own = &mut self.slots[index as usize];
+            if own.place == Place::InStep {
+                own.generated += self.count - own.joined;
+            }
+            own.generated -= unseen;
+            let in_step = matches!(own.place, Place::InStep | Place::Leaving) && !alone;
+            self.over(index, End::TimedOut, now, in_step, watch);
+        }
     }
 
     fn gauges(&self) -> Gauges {

@@ -1,8 +1,9 @@
-//! Engines simulated: requests in, outcomes out.
+//! Engines and fleets simulated: requests and tasks in, outcomes out.
 //!
-//! **Owns** queues, batching, memory pressure and how replicas follow signals. **Refuses** files, threads, a seed of its own, and choosing a fleet. It has the plain
-//! engine ([`PlainEngine`]), which takes one step at a time, and one whose cost does not grow with the batch ([`Replica`]), for which the plain one
-//! is the oracle. [`drive`] brings requests to either. A [`Controller`] says how many replicas there should be.
+//! **Owns** queues, batching, memory pressure; fleets of engines with their routers, clients, providers, tools, regions and mishaps; and how replicas follow
+//! signals. **Refuses** files, threads, a seed of its own, and choosing a fleet. It has the plain engine ([`PlainEngine`]), which takes one step at a time, and one
+//! whose cost does not grow with the batch ([`Replica`]), for which the plain one is the oracle. [`drive`] brings requests to either. [`run_fleet`] brings tasks to
+//! many: events happen in one order, and an engine that only generates is left alone until somebody comes. A [`Controller`] says how many replicas there should be.
 //!
 //! ```
 //! use plimsoll_sim::{Kv, Limits, PlainEngine, Wanted};
@@ -23,6 +24,7 @@ mod autoscale;
 mod blocks;
 mod drive;
 mod fast;
+mod fleet;
 mod limits;
 mod plain;
 mod policy;
@@ -38,6 +40,12 @@ pub use drive::{
     Arrival, Budget, Ended, Engine, Gauges, Loop, Moved, Pace, Queue, Stretch, Watch, drive,
 };
 pub use fast::{Replica, Steps};
+pub use fleet::{
+    AnyEngine, Attempt, AttemptEnd, Call, ClassSpec, Domain, EngineKind, FleetEnded, FleetSpec,
+    FleetWatch, Good, HandOver, Incident, Judged, Mishap, Phase, PoolEnded, PoolSpec, ProviderSpec,
+    RetrySpec, RouteSpec, Routing, ScalingSpec, Signal, Spot, StartupSpec, Steps as TaskSteps,
+    Target, Task, TaskEnd, TaskOutcome, TaskStep, ToolSpec, ToolUse, run_fleet,
+};
 pub use limits::{Kv, Limits, Speculation, TooLong};
 pub use plain::{Given, Held, PlainEngine, Step};
 pub use policy::{Policy, Room, Sglang, TensorRt, Vllm};

@@ -49,6 +49,11 @@ impl Wanted {
 pub struct Output(u64);
 
 impl Output {
+    /// A single token: what whoever only reads prompts gives.
+    pub(crate) fn one() -> Self {
+        Self(1)
+    }
+
     pub(crate) fn tokens(self) -> u64 {
         self.0
     }

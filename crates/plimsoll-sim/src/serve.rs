@@ -217,6 +217,10 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
         None
     }
 
+    fn has_begun(&self, serial: u64) -> bool {
+        self.records.get(&serial).is_some_and(|record| record.first.is_some())
+    }
+
     fn first_waiting(&self) -> Option<u64> {
         let first = self.engine.first_waiting()?;
         self.records.get(&first).map(|record| record.arrived)
@@ -262,6 +266,13 @@ impl<P: Policy> Engine for PlainReplica<'_, P> {
         let at = self.host.hand_out(seen.end);
         let pace = Pace::of(self.late, was_late, seen.step.load.prefill > 0);
         Some(self.hand_out(seen, (at, pace), gauges, watch))
+    }
+
+    fn lose(&mut self, now: u64, watch: &mut impl Watch) {
+        let all: Vec<u64> = self.records.keys().copied().collect();
+        for serial in all {
+            self.over(serial, End::TimedOut, now, watch);
+        }
     }
 
     fn gauges(&self) -> Gauges {

@@ -94,13 +94,17 @@ struct Day {
 
 impl Day {
     fn told(&self, engine: &mut impl Engine) -> (Ended, Told) {
+        self.told_until(engine, u64::MAX)
+    }
+
+    fn told_until(&self, engine: &mut impl Engine, until: u64) -> (Ended, Told) {
         let mut told = Told::default();
         let ended = drive(
             engine,
             self.clients,
             self.arrivals.iter().cloned(),
             self.queue,
-            Budget { moves: 2_000_000, ..Budget::NONE },
+            Budget { moves: 2_000_000, until },
             &mut told,
             &mut |_| true,
         );
@@ -303,6 +307,20 @@ proptest! {
     #[test]
     fn same_events_with_everything(day in days(ALL)) {
         same_events(&day)?;
+    }
+
+    /// Whatever an engine has when it is lost is told in the same way: tokens that were under way are nobody's.
+    #[test]
+    fn the_same_is_lost(day in days(ALL), until in 0u64..3_000_000_000) {
+        let model = model(day.window, day.limits.max_num_batched_tokens);
+        let mut replica = Replica::new(day.limits, &model);
+        let mut plain = PlainReplica::new(day.limits, Vllm, &model);
+        let (ended, mut told) = day.told_until(&mut plain, until);
+        let (fast_ended, mut fast) = day.told_until(&mut replica, until);
+        prop_assert_eq!(fast_ended, ended);
+        replica.lose(ended.now, &mut fast);
+        plain.lose(ended.now, &mut told);
+        prop_assert_eq!(fast.outcomes, told.outcomes);
     }
 }
 
