@@ -10,6 +10,7 @@
 mod calibration;
 mod catalog;
 mod constants;
+mod curve;
 mod explain;
 mod fit;
 mod review;
@@ -22,6 +23,7 @@ pub use calibration::{
     engine_json, engine_text,
 };
 pub use catalog::{catalog_json, catalog_text};
+pub use curve::{CurveDocument, LoadTestPoint, curve_json, curve_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};
 pub use review::{review_json, review_text};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use plimsoll_study::{Band, Level, Provenance, Resource, Review};
+use plimsoll_study::{Band, Level, Provenance, Resource, Review, RowVerdict};
 use plimsoll_units::{Bytes, grouped};
 use serde_json::{Value, json};
 
@@ -78,6 +78,7 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
             grouped(n)
         );
     }
+    carries(&mut out, review);
     memory(&mut out, review);
     performance(&mut out, review);
     for (name, column, level) in empty_windows(review) {
@@ -98,7 +99,7 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
         count(Provenance::Modeled)
     );
     out.push_str(
-        "This is the demand, what fits in memory and the best a replica can do. What the fleet may safely carry joins with `curve` and `plan`.\n",
+        "This is the demand, what the fleet of today may carry, what fits in memory and the best a replica can do. How many\nreplicas the demand needs joins with `plan`; `plimsoll curve` draws the line.\n",
     );
     out
 }
@@ -111,6 +112,87 @@ fn percent_of_level(review: &Review) -> String {
 /// 0.95 as `95`, 0.999 as `99.9`, without the dust of binary fractions.
 fn plain_percent(share: f64) -> String {
     ((share * 1e6).round() / 1e4).to_string()
+}
+
+/// What the fleet of today may carry, and what is left of that.
+fn carries(out: &mut String, review: &Review) {
+    let Some(own) = &review.headroom else { return };
+    let launch = own.rows.iter().any(|row| row.launch.is_some());
+    let mut header = vec!["what today's fleet carries", "baseline p95"];
+    if launch {
+        header.push("launch p95");
+    }
+    header.extend(["load line", "headroom", "verdict"]);
+    let rows: Vec<Vec<String>> = own
+        .rows
+        .iter()
+        .map(|row| {
+            let name = match row.resource {
+                "requests" => "requests/s",
+                "fresh_prompt_tokens" => "fresh prompt tok/s",
+                "output_tokens" => "output tok/s",
+                "resident_kv_tokens" => "resident KV tokens",
+                _ => "mix, requests/s",
+            };
+            let number = |x: f64| rounded(x, x / 10.0);
+            let mut cells = vec![name.to_owned(), number(row.baseline)];
+            if launch {
+                cells.push(row.launch.map_or("-".to_owned(), number));
+            }
+            let line = match (row.load_line, row.beyond) {
+                (Some(line), _) => number(line),
+                (None, true) => "beyond".to_owned(),
+                (None, false) => "none".to_owned(),
+            };
+            let headroom = row.headroom.map_or("-".to_owned(), |h| format!("{:+.0}%", h * 100.0));
+            let mut verdict = match row.verdict {
+                RowVerdict::Ok => "ok".to_owned(),
+                RowVerdict::Tight => "tight".to_owned(),
+                RowVerdict::Shortfall => "SHORTFALL".to_owned(),
+            };
+            if own.first_to_run_out == Some(row.resource) {
+                verdict.push_str("  first to run out");
+                if let Some(at) = &row.runs_out_at {
+                    let _ = write!(verdict, ", {at}");
+                }
+            }
+            cells.extend([line, headroom, verdict]);
+            cells
+        })
+        .collect();
+    let _ = writeln!(out);
+    out.push_str(&aligned(&header, &rows, &[1, 2, 3, 4][..if launch { 4 } else { 3 }]));
+    let _ = writeln!(
+        out,
+        "\nA line moves one lever, the rest as in the baseline; `mix` moves all of it and decides. Under 15% is tight. Resident\ntokens are means of a run."
+    );
+    if let (Some(resource), Some(signal)) = (&own.binding.resource, &own.binding.first_signal) {
+        let of = own.binding.of.as_ref().map_or(String::new(), |of| format!(" of {of}"));
+        let _ = writeln!(
+            out,
+            "What binds: {}{of}; first to degrade: {signal}.",
+            resource.replace('_', " ")
+        );
+    }
+    for loss in &own.losses {
+        let share =
+            |a: Option<f64>| a.map_or("unknown".to_owned(), |a| format!("{:.1}%", a * 100.0));
+        let kept = match (&loss.fails_by, loss.kept_before) {
+            (None, _) => "promises kept".to_owned(),
+            (Some(by), true) => format!("PROMISES BROKEN, first {by}"),
+            (Some(_), false) => "promises broken, as they are before".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "Losing {} at the peak: good tasks {} -> {}, {kept}.",
+            loss.name,
+            share(loss.attainment_before),
+            share(loss.attainment_after),
+        );
+    }
+    for note in &own.notes {
+        let _ = writeln!(out, "Note: {note}.");
+    }
 }
 
 /// What fits, pool by pool.

@@ -48,7 +48,10 @@ pub use read::{Entry, Origin, Whole};
 pub use reference::scenario_reference;
 pub use schema::json_schema;
 pub use sections::Scenario;
-pub use simulate::{SimulatedTimes, simulated_classes, simulated_pool};
+pub use simulate::{
+    SimulatedFleet, SimulatedSpan, SimulatedTimes, class_targets, is_reached, simulated_fleet,
+    simulated_pool,
+};
 pub use source::Source;
 pub use values::{
     AcceleratorName, ClassName, Count, Day, Effect, EngineName, Hours, InstanceName, ModelName,

@@ -11,6 +11,7 @@ mod money;
 mod study;
 mod supply;
 
+pub(crate) use self::fleet::same_accelerator;
 pub use autoscaling::{
     Autoscaling, Controller, ForecastFloor, ScaleSignal, Schedule, SelectPolicy, TargetKind,
 };

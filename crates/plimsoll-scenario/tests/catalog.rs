@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use plimsoll_fleet::{Engine, MemoryRule, Mixer, Part, from_hf};
+use plimsoll_perf::context_bytes;
 use plimsoll_scenario::{Source, builtin, parse_catalog, profiles};
 
 /// Within 0.5% of the published count, each of them, from its shapes alone.
@@ -312,4 +313,19 @@ fn any_config_becomes_a_model() {
     // norms 2*5120; final norm 5120.
     let layer: u64 = 2 * 48 * 128 * 5120 + 2 * 8 * 128 * 5120 + 3 * 16_384 * 5120 + 2 * 5120;
     assert_eq!(model.parameters(Part::Text), 2 * 32_768 * 5120 + 56 * layer + 5120);
+}
+
+/// What is handed over of a context, each number once. Llama: 80 layers x 2 x 8 heads x 128 numbers x 2 bytes. A latent has 512 + 64 numbers in each of 61 layers.
+/// gpt-oss: 36 layers x 2 x 8 heads x 64 numbers, every other of which looks at 128 tokens only.
+#[test]
+fn a_context_by_hand() {
+    let of = |name: &str, element: u64| {
+        let model = builtin().model(name).expect("it is in the catalogue");
+        let bytes = context_bytes(&model.architecture, element);
+        (bytes.token, bytes.windows, bytes.state)
+    };
+    assert_eq!(of("llama-3.3-70b", 2), (327_680.0, Vec::new(), 0.0));
+    assert_eq!(of("llama-3.3-70b", 1), (163_840.0, Vec::new(), 0.0));
+    assert_eq!(of("deepseek-v3", 2), (70_272.0, Vec::new(), 0.0));
+    assert_eq!(of("gpt-oss-120b", 2), (36_864.0, vec![(128, 36_864.0)], 0.0));
 }

@@ -1,307 +1,399 @@
-//! The requests of an hour, one after the other, as an engine gets them.
+//! The tasks of an hour, or of several, one after the other, as a fleet gets them.
 //!
-//! Nothing is kept but what is still to come of tasks that have begun, so a long hour takes no more room than a short one. The hour is closed to a ring, as in
-//! the demand study: what a task asks for after its end comes at its beginning.
+//! Nothing is kept but the task that comes next of each class, so a long time takes no more room than a short one. A short time is closed to a ring, as in the demand
+//! study: what tasks that began at its end still ask for afterwards is asked for at its beginning, by others like them.
 
-use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::rc::Rc;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use plimsoll_perf::RequestPath;
-use plimsoll_sim::{Arrival, Content, Segment, Wanted};
-use plimsoll_stats::{ArrivalError, Arrivals, Process, RateCurve, Seed, Spacing, Stream};
-use plimsoll_workload::{Class, Growth, Request, Shift, Task};
+use plimsoll_sim as sim;
+use plimsoll_sim::{Content, Segment, TaskStep, TaskSteps, Wanted};
+use plimsoll_stats::{ArrivalError, Arrivals, RateCurve, Seed, Stream};
+use plimsoll_workload::{Class, Drawn, Growth, Request, Shift, Trace};
 
-/// A class as it reaches one engine.
+/// A class as it reaches a fleet.
 #[derive(Clone, Debug)]
 pub struct SimulatedClass {
     /// What it asks for.
     pub class: Class,
-    /// The share of its tasks that this engine gets.
-    pub share: f64,
+    /// How it is sent, judged and tried again.
+    pub sent: sim::ClassSpec,
+    /// Where calls go that do not go where their class does, by the numbers of their routes; none where that is not simulated.
+    pub targets: Vec<Option<sim::Target>>,
+    /// How many seconds a call takes, about: by how much tasks that have begun before are further on. None where nothing is known.
+    pub call_seconds: f64,
     /// Lower is served first.
     pub rank: u32,
-    /// Clients go away after so many seconds.
-    pub deadline: Option<f64>,
-    /// What makes a request good.
-    pub slo: Thresholds,
-    /// Whether the cache is looked into for what its prompts have in common; otherwise its hits are as it says.
+    /// Whether caches are looked into for what its prompts have in common; otherwise its hits are as it says.
     pub finds_prefixes: bool,
-    /// Whether the hits that it states can be: not where no prefix is cached.
-    pub hits: bool,
     /// Longest accepted context: outputs end there.
     pub max_model_len: u64,
-    /// Whether its clients say how many tokens they want at most: the most of 4,096 tasks, which is what engines that reserve room go by.
+    /// Whether its clients say how many tokens they want at most: the most of 4,096 tasks, which is what engines and providers that reserve go by.
     pub states_limit: bool,
 }
 
 impl SimulatedClass {
+    /// What changes it in an hour, where events count.
     fn shift(&self, hour: usize, events: bool) -> Shift {
         self.class.hours.get(hour).filter(|_| events).map_or(Shift::NONE, |h| h.shift)
     }
 
-    /// Its tasks a second in an hour, as the engine gets them.
+    /// Its tasks a second in an hour.
     pub(crate) fn rate(&self, hour: usize, events: bool) -> f64 {
         let rate = self.class.hours.get(hour).map_or(0.0, |h| h.rate);
-        rate * self.shift(hour, events).rate * self.share
-    }
-
-    /// One whose requests are already known: it only has a name.
-    pub fn known(name: &str) -> Self {
-        let process = Process::Flow { spacing: Spacing::Poisson, burst: None };
-        let task = Task::steps(Vec::new());
-        Self {
-            class: Class { name: name.to_owned(), process, task, hours: Vec::new() },
-            share: 1.0,
-            rank: 0,
-            deadline: None,
-            slo: Thresholds::default(),
-            finds_prefixes: false,
-            hits: true,
-            max_model_len: u64::MAX,
-            states_limit: false,
-        }
+        rate * self.shift(hour, events).rate
     }
 }
 
-/// A request is good where it meets all that are given, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Thresholds {
-    /// Its first token.
-    pub ttft: Option<f64>,
-    /// Its mean gap between tokens.
-    pub tpot: Option<f64>,
-    /// Its last token.
-    pub e2e: Option<f64>,
-    /// Its largest gap between tokens.
-    pub gap: Option<f64>,
+/// A time in which one rate holds for each class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spell {
+    /// Until when, in seconds.
+    pub until: f64,
+    /// The hour of the horizon whose rates and lengths hold.
+    pub hour: usize,
+    /// Whether events count.
+    pub events: bool,
 }
 
-/// The requests of one class, in the order they come.
-struct ClassRequests<'a> {
-    class: &'a SimulatedClass,
-    index: u16,
-    shift: Shift,
-    starts: std::iter::Peekable<Arrivals>,
-    lengths: Stream,
-    ring: f64,
-    /// Requests of tasks that have begun, by when they come.
-    pending: BinaryHeap<Reverse<Pending>>,
-    tasks: u64,
-    /// The most tokens that its clients want.
-    limit: Option<u64>,
+/// A time in which more comes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surge {
+    /// From when, in seconds.
+    pub from: f64,
+    /// Until when.
+    pub until: f64,
+    /// How many times as much.
+    pub load: f64,
+    /// Of which classes.
+    pub classes: Vec<usize>,
 }
 
-/// A request to come.
-#[derive(Clone, Debug)]
-struct Pending {
-    ps: u64,
-    order: u64,
-    wanted: Wanted,
-}
+/// Longer than this, what tasks ask for after the end is not asked for at the beginning.
+const RING_MOST: f64 = 6.0 * 3600.0;
 
-impl PartialEq for Pending {
-    fn eq(&self, other: &Self) -> bool {
-        (self.ps, self.order) == (other.ps, other.order)
-    }
-}
-
-impl Eq for Pending {}
-
-impl PartialOrd for Pending {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Pending {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.ps, self.order).cmp(&(other.ps, other.order))
-    }
-}
-
-/// Requests of all classes, in the order they come, from the same seed always the same.
-pub(crate) struct Requests<'a> {
-    classes: Vec<ClassRequests<'a>>,
-    /// The next of each class.
-    next: BinaryHeap<Reverse<(u64, usize)>>,
-    ready: Vec<Option<Pending>>,
-    path: Path,
-    last: u64,
-}
-
-/// The way in front of an engine: a request takes its time to pass, and servers have work with every token that is sent back. A request that comes while they are
-/// behind waits until they are not.
-#[derive(Clone, Debug)]
-pub(crate) struct Path {
-    request: u64,
-    /// Picoseconds of one server that a token takes, and how many servers there are.
-    token: u64,
-    servers: u64,
-    /// What they were behind, and when.
-    behind: Rc<Cell<(u64, u64)>>,
-}
-
-impl Path {
-    pub(crate) fn new(path: &RequestPath) -> Self {
-        Self {
-            request: ps(path.request_seconds),
-            token: ps(path.token_seconds),
-            servers: (path.servers as u64).max(1),
-            behind: Rc::default(),
-        }
-    }
-
-    fn behind_at(&self, at: u64) -> u64 {
-        let (behind, when) = self.behind.get();
-        behind.saturating_sub(at.saturating_sub(when))
-    }
-
-    /// Tokens are sent back between two instants.
-    pub(crate) fn sends(&self, tokens: u64, from: u64, until: u64) {
-        let work = self.token.saturating_mul(tokens) / self.servers;
-        let behind = self.behind_at(from).saturating_add(work);
-        self.behind.set((behind.saturating_sub(until.saturating_sub(from)), until));
-    }
-
-    /// When a request that is sent now has passed.
-    fn pass(&self, sent: u64) -> u64 {
-        sent.saturating_add(self.behind_at(sent)).saturating_add(self.request)
-    }
-}
+/// A task that took longer than so many rings to come to its next call is not followed further back.
+const RINGS_MOST: u64 = 1000;
 
 /// Whole picoseconds.
 pub(crate) fn ps(seconds: f64) -> u64 {
     (seconds * 1e12).round().max(0.0) as u64
 }
 
-impl<'a> Requests<'a> {
-    /// The requests of `seconds` at the rate of an hour.
+/// The tasks of one class, in the order they come.
+struct ClassTasks<'a> {
+    class: &'a SimulatedClass,
+    index: u16,
+    /// What changes it, until when.
+    shifts: Vec<(f64, Shift)>,
+    starts: Arrivals,
+    lengths: Stream,
+    /// Tasks that are half done when time begins, by when they go on.
+    begun: VecDeque<sim::Task>,
+    waiting: Option<sim::Task>,
+    tasks: u64,
+    /// The most tokens that its clients want.
+    limit: Option<u64>,
+}
+
+/// Tasks of all classes, in the order they come, from the same seed always the same.
+pub(crate) struct Tasks<'a> {
+    classes: Vec<ClassTasks<'a>>,
+    /// The next of each class.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    ready: Vec<Option<sim::Task>>,
+}
+
+/// What the tasks of a run are made of.
+pub(crate) struct Plan<'a> {
+    pub(crate) spells: &'a [Spell],
+    pub(crate) surges: &'a [Surge],
+    /// What changes all of it.
+    pub(crate) lever: Shift,
+}
+
+impl Plan<'_> {
+    fn end(&self) -> f64 {
+        self.spells.last().map_or(0.0, |spell| spell.until)
+    }
+
+    /// The rate of a class over time.
+    fn curve(&self, own: &SimulatedClass, index: usize) -> Vec<(f64, f64)> {
+        let surges = || self.surges.iter().filter(|s| s.classes.contains(&index));
+        let mut edges: Vec<f64> = self.spells.iter().map(|s| s.until).collect();
+        edges.extend(surges().flat_map(|s| [s.from, s.until]));
+        edges.retain(|edge| *edge > 0.0 && *edge <= self.end());
+        edges.sort_by(f64::total_cmp);
+        edges.dedup();
+        let mut from = 0.0;
+        edges
+            .into_iter()
+            .filter_map(|until| {
+                let middle = (from + until) / 2.0;
+                from = until;
+                let spell = self.spells.iter().find(|s| middle < s.until)?;
+                let more: f64 = surges()
+                    .filter(|s| (s.from..s.until).contains(&middle))
+                    .map(|s| s.load)
+                    .product();
+                let rate = own.rate(spell.hour, spell.events) * self.lever.rate * more;
+                Some((until, rate))
+            })
+            .collect()
+    }
+
+    /// Tasks of a class that come on average.
+    pub(crate) fn expected(&self, own: &SimulatedClass, index: usize) -> f64 {
+        let mut from = 0.0;
+        let tasks = self.curve(own, index).into_iter().map(|(until, rate)| {
+            let tasks = (until - from) * rate;
+            from = until;
+            tasks
+        });
+        tasks.sum()
+    }
+}
+
+impl<'a> Tasks<'a> {
     pub(crate) fn new(
         classes: &'a [SimulatedClass],
-        hour: usize,
-        events: bool,
-        seconds: f64,
+        plan: &Plan<'_>,
         seed: Seed,
-        path: Path,
     ) -> Result<Self, (String, ArrivalError)> {
         let mut streams = Vec::new();
         for (index, own) in (0u16..).zip(classes) {
-            let (shift, rate) = (own.shift(hour, events), own.rate(hour, events));
-            if rate <= 0.0 {
+            let curve = plan.curve(own, index as usize);
+            if curve.iter().all(|(_, rate)| *rate <= 0.0) {
                 continue;
             }
             let name = &own.class.name;
             let failed = |error| (name.clone(), error);
             let starts = || -> Result<Arrivals, ArrivalError> {
                 let stream = seed.stream(&format!("arrivals/{name}"));
-                Arrivals::new(&own.class.process, RateCurve::constant(rate, seconds)?, stream)
+                Arrivals::new(&own.class.process, RateCurve::steps(curve.clone())?, stream)
             };
-            let mut stream = ClassRequests {
+            let shift = |s: &Spell| own.shift(s.hour, s.events).and(plan.lever);
+            let shifts: Vec<(f64, Shift)> =
+                plan.spells.iter().map(|s| (s.until, shift(s))).collect();
+            let limit = own.states_limit.then(|| longest_output(own, &shifts, seed));
+            let mut stream = ClassTasks {
                 class: own,
                 index,
-                shift,
-                starts: starts().map_err(failed)?.peekable(),
+                shifts,
+                starts: starts().map_err(failed)?,
                 lengths: seed.stream(&format!("lengths/{name}")),
-                ring: seconds,
-                pending: BinaryHeap::new(),
+                begun: VecDeque::new(),
+                waiting: None,
                 tasks: 0,
-                limit: own.states_limit.then(|| longest_output(own, &shift, seed)),
+                limit,
             };
-            stream.begin(starts().map_err(failed)?, seed);
+            if plan.end() <= RING_MOST {
+                stream.begin(starts().map_err(failed)?, plan.end(), seed);
+            }
             streams.push(stream);
         }
-        let mut requests = Self {
-            ready: vec![None; streams.len()],
+        let mut tasks = Self {
+            ready: streams.iter().map(|_| None).collect(),
             classes: streams,
             next: BinaryHeap::new(),
-            path,
-            last: 0,
         };
-        for i in 0..requests.classes.len() {
-            requests.refill(i);
+        for i in 0..tasks.classes.len() {
+            tasks.refill(i);
         }
-        Ok(requests)
+        Ok(tasks)
     }
 
     fn refill(&mut self, i: usize) {
         self.ready[i] = self.classes[i].next();
-        if let Some(pending) = &self.ready[i] {
-            self.next.push(Reverse((pending.ps, i)));
+        if let Some(task) = &self.ready[i] {
+            self.next.push(Reverse((task.at, i)));
         }
     }
 }
 
-impl Iterator for Requests<'_> {
-    type Item = Arrival;
+impl Iterator for Tasks<'_> {
+    type Item = sim::Task;
 
-    fn next(&mut self) -> Option<Arrival> {
-        let Reverse((sent, i)) = self.next.pop()?;
-        let Pending { wanted, .. } = self.ready[i].take()?;
-        let gives_up = self.classes[i].class.deadline.map(|d| sent.saturating_add(ps(d)));
+    fn next(&mut self) -> Option<sim::Task> {
+        let Reverse((_, i)) = self.next.pop()?;
+        let task = self.ready[i].take();
         self.refill(i);
-        // Servers pass requests on in the order they came.
-        self.last = self.last.max(self.path.pass(sent));
-        Some(Arrival { at: self.last, sent, wanted, gives_up })
+        task
     }
 }
 
-impl ClassRequests<'_> {
+impl ClassTasks<'_> {
     /// What tasks ask for after the end comes at the beginning: drawn once beforehand.
-    fn begin(&mut self, starts: Arrivals, seed: Seed) {
+    fn begin(&mut self, starts: Arrivals, ring: f64, seed: Seed) {
         if self.class.class.task.is_one_request() {
             return;
         }
         let mut lengths = seed.stream(&format!("lengths/{}", self.class.class.name));
+        let mut begun = Vec::new();
         for (task, at) in (0..).zip(starts) {
-            self.draw(task, at, &mut lengths, true);
+            // One that began so many rings ago is by now where it would be after as long: it has all the rest to do.
+            let mut parts: Vec<(f64, VecDeque<TaskStep>)> = Vec::new();
+            let (mut rings, mut calls) = (0, 0.0);
+            self.draw(task, at, &mut lengths, |offset, step| {
+                let t = at + offset + calls * self.class.call_seconds;
+                if let TaskStep::Calls(_) = step {
+                    calls += 1.0;
+                    let now = (t / ring) as u64;
+                    for _ in rings..now.min(rings + RINGS_MOST) {
+                        parts.push((t % ring, VecDeque::new()));
+                    }
+                    rings = rings.max(now);
+                }
+                parts.iter_mut().for_each(|(_, steps)| steps.push_back(step.clone()));
+            });
+            for (at, steps) in parts {
+                let (class, session) = (self.index, self.session(task));
+                let steps = TaskSteps::Many(steps);
+                begun.push(sim::Task { at: ps(at), class, session, whole: false, steps });
+            }
         }
+        begun.sort_by_key(|task| task.at);
+        self.begun = begun.into();
     }
 
-    /// Draws the task that starts at `at`, and keeps what comes before the end of the ring, or after it.
-    fn draw(&mut self, task: u64, at: f64, lengths: &mut Stream, after: bool) {
-        let (class, index, ring) = (self.class, self.index, self.ring);
-        let (growth, limit) = (class.class.task.growth(), self.limit);
+    fn session(&self, task: u64) -> u64 {
+        u64::from(self.index) << 48 | task
+    }
+
+    /// Draws the task that starts at `at`, step by step: with how many seconds pass before it, were everybody answered at once.
+    fn draw(&self, task: u64, at: f64, lengths: &mut Stream, mut each: impl FnMut(f64, TaskStep)) {
+        let class = self.class;
+        let shift = self.shifts.iter().find(|(until, _)| at < *until).or(self.shifts.last());
+        let shift = shift.map_or(Shift::NONE, |(_, shift)| *shift);
+        let growth = class.class.task.growth();
         let mut said: Vec<Segment> = Vec::new();
-        let pending = &mut self.pending;
-        class.class.task.draw(&self.shift, lengths, |request| {
-            let output = output_of(&request).min(limit.unwrap_or(u64::MAX));
-            let mut wanted = wanted(class, (index, task), growth, &request, output, &mut said);
-            wanted.limit = limit;
-            let t = at + request.offset;
-            if (t >= ring) == after {
-                let order = task << 24 | u64::from(request.turn) << 8;
-                let t = ps(t % ring);
+        let mut offset = 0.0;
+        // Calls that are made at once, and when.
+        let mut calls: Vec<sim::Call> = Vec::new();
+        let mut grown: Option<Segment> = None;
+        class.class.task.draw_steps(&shift, lengths, |drawn| match drawn {
+            Drawn::Request { request, route, at_once } => {
+                if !at_once {
+                    if !calls.is_empty() {
+                        each(offset, TaskStep::Calls(std::mem::take(&mut calls)));
+                    }
+                    said.extend(grown.take());
+                    offset = request.offset;
+                }
+                let output = output_of(&request).min(self.limit.unwrap_or(u64::MAX));
+                let (mut wanted, next) =
+                    wanted(class, (self.index, task), growth, &request, output, &said);
+                wanted.limit = self.limit;
+                // Of calls that are made at once, the last is what the next goes on from.
+                grown = next;
+                let route = route.and_then(|r| class.targets.get(r as usize).copied().flatten());
                 // Several outputs for one prompt are as many sequences.
-                for sample in 0..u64::from(request.samples.max(1)) {
-                    pending.push(Reverse(Pending {
-                        ps: t,
-                        order: order + sample.min(255),
-                        wanted: wanted.clone(),
-                    }));
+                for _ in 0..request.samples.max(1) {
+                    calls.push(sim::Call { wanted: wanted.clone(), route });
                 }
             }
-        });
-    }
-
-    fn next(&mut self) -> Option<Pending> {
-        loop {
-            let start = self.starts.peek().map(|at| ps(*at));
-            if let Some(Reverse(first)) = self.pending.peek()
-                && start.is_none_or(|start| first.ps <= start)
-            {
-                return self.pending.pop().map(|Reverse(pending)| pending);
+            Drawn::Wait(seconds) => {
+                if !calls.is_empty() {
+                    each(offset, TaskStep::Calls(std::mem::take(&mut calls)));
+                }
+                each(offset, TaskStep::Wait(ps(seconds)));
+                offset += seconds;
             }
-            let at = self.starts.next()?;
-            let task = self.tasks;
-            self.tasks += 1;
-            let mut lengths = self.lengths.clone();
-            self.draw(task, at, &mut lengths, false);
-            self.lengths = lengths;
+            Drawn::Tool(tool, seconds) => {
+                if !calls.is_empty() {
+                    each(offset, TaskStep::Calls(std::mem::take(&mut calls)));
+                }
+                each(offset, TaskStep::Tool(tool));
+                offset += seconds;
+            }
+        });
+        if !calls.is_empty() {
+            each(offset, TaskStep::Calls(calls));
         }
     }
+
+    /// A task that is one call.
+    fn draw_one(&self, task: u64, at: f64, lengths: &mut Stream) -> Option<TaskSteps> {
+        let class = self.class;
+        let shift = self.shifts.iter().find(|(until, _)| at < *until).or(self.shifts.last());
+        let shift = shift.map_or(Shift::NONE, |(_, shift)| *shift);
+        let mut steps = None;
+        class.class.task.draw_steps(&shift, lengths, |drawn| {
+            let Drawn::Request { request, route, .. } = drawn else { return };
+            let output = output_of(&request).min(self.limit.unwrap_or(u64::MAX));
+            let own = (self.index, task);
+            let (mut wanted, _) = wanted(class, own, Growth::Nothing, &request, output, &[]);
+            wanted.limit = self.limit;
+            let route = route.and_then(|r| class.targets.get(r as usize).copied().flatten());
+            steps = Some(if request.samples > 1 || route.is_some() {
+                let call = sim::Call { wanted, route };
+                let calls = vec![call; request.samples.max(1) as usize];
+                TaskSteps::Many(VecDeque::from([TaskStep::Calls(calls)]))
+            } else {
+                TaskSteps::One(wanted)
+            });
+        });
+        steps
+    }
+
+    fn next(&mut self) -> Option<sim::Task> {
+        if self.waiting.is_none() {
+            self.waiting = self.next_start();
+        }
+        let begun = self.begun.front().map(|task| task.at);
+        match (&self.waiting, begun) {
+            (Some(own), Some(begun)) if begun <= own.at => self.begun.pop_front(),
+            (None, Some(_)) => self.begun.pop_front(),
+            _ => self.waiting.take(),
+        }
+    }
+
+    fn next_start(&mut self) -> Option<sim::Task> {
+        let at = self.starts.next()?;
+        let task = self.tasks;
+        self.tasks += 1;
+        let mut lengths = self.lengths.clone();
+        let steps = if self.class.class.task.is_one_request() {
+            self.draw_one(task, at, &mut lengths)?
+        } else {
+            let mut steps = VecDeque::new();
+            self.draw(task, at, &mut lengths, |_, step| steps.push_back(step));
+            TaskSteps::Many(steps)
+        };
+        self.lengths = lengths;
+        let (class, session) = (self.index, self.session(task));
+        Some(sim::Task { at: ps(at), class, session, whole: true, steps })
+    }
+}
+
+/// When some hundred tasks of a class make their last call, in seconds, were everybody answered at once.
+fn pauses(own: &SimulatedClass, seed: Seed) -> Vec<f64> {
+    let mut lengths = seed.stream(&format!("pauses/{}", own.class.name));
+    let one = |_| {
+        let mut last = 0.0f64;
+        own.class.task.draw(&Shift::NONE, &mut lengths, |r| last = last.max(r.offset));
+        last
+    };
+    (0..256).map(one).collect()
+}
+
+/// How long tasks of a class pause between their calls, together, on average; turns are counted one by one.
+pub(crate) fn mean_pauses(own: &SimulatedClass, seed: Seed) -> f64 {
+    if own.class.task.is_one_request() || own.sent.judged == sim::Judged::EachTurn {
+        return 0.0;
+    }
+    let all = pauses(own, seed);
+    all.iter().sum::<f64>() / all.len() as f64
+}
+
+/// The longest that any of some hundred tasks of each class pauses; nobody waits for the next turn of a conversation.
+pub(crate) fn longest_pauses(classes: &[SimulatedClass], seed: Seed) -> f64 {
+    let several = |own: &&SimulatedClass| {
+        !own.class.task.is_one_request() && own.sent.judged != sim::Judged::EachTurn
+    };
+    let each = classes.iter().filter(several).flat_map(|own| pauses(own, seed));
+    each.fold(0.0, f64::max)
 }
 
 /// Tokens of one output of a request.
@@ -310,13 +402,24 @@ fn output_of(request: &Request) -> u64 {
 }
 
 /// The longest output of some thousand tasks.
-fn longest_output(own: &SimulatedClass, shift: &Shift, seed: Seed) -> u64 {
+fn longest_output(own: &SimulatedClass, shifts: &[(f64, Shift)], seed: Seed) -> u64 {
     let mut lengths = seed.stream(&format!("limit/{}", own.class.name));
-    let mut longest = 1;
-    for _ in 0..4096 {
-        own.class.task.draw(shift, &mut lengths, |r| longest = longest.max(output_of(&r)));
+    let longest_of = |shift: &Shift| {
+        let mut longest = 1;
+        for _ in 0..4096 {
+            own.class.task.draw(shift, &mut lengths, |r| longest = longest.max(output_of(&r)));
+        }
+        longest
+    };
+    // Hours that differ only in their rate have the same lengths.
+    let mut kinds: Vec<Shift> = Vec::new();
+    for (_, shift) in shifts {
+        let shift = Shift { rate: 1.0, ..*shift };
+        if !kinds.contains(&shift) {
+            kinds.push(shift);
+        }
     }
-    longest
+    kinds.iter().map(longest_of).max().unwrap_or(1)
 }
 
 /// What a request of a task wants, and what it leaves for the next of its task to find.
@@ -326,8 +429,8 @@ fn wanted(
     growth: Growth,
     request: &Request,
     output: u64,
-    said: &mut Vec<Segment>,
-) -> Wanted {
+    said: &[Segment],
+) -> (Wanted, Option<Segment>) {
     let samples = u64::from(request.samples.max(1));
     let known: u64 = said.iter().map(|s| s.tokens).sum();
     let finds = own.finds_prefixes;
@@ -339,26 +442,81 @@ fn wanted(
     let mut wanted = Wanted::new(prompt, output);
     (wanted.class, wanted.rank) = (class, own.rank);
     if !finds {
-        wanted.cached = if own.hits { request.cached.get() } else { 0 };
-        return wanted;
+        wanted.cached = request.cached.get();
+        return (wanted, None);
     }
     // Classes, tasks and turns have each their own names.
     let name =
         u64::from(class) << 47 | (task & 0x3fff_ffff) << 16 | u64::from(request.turn & 0xffff);
-    let mut shared = said.clone();
+    let mut shared = said.to_vec();
     let fresh = prompt - known;
-    if samples > 1 {
+    let own = if samples > 1 {
         shared.push(Segment { id: name, tokens: fresh });
-        wanted.content = Some(Arc::new(Content { shared, own: None }));
+        None
     } else {
-        wanted.content = Some(Arc::new(Content { shared, own: Some(name) }));
+        Some(name)
+    };
+    wanted.content = Some(Arc::new(Content { shared, own }));
+    let grown = match growth {
+        Growth::Nothing => None,
+        Growth::Prompts => Some(fresh),
+        Growth::PromptsAndOutputs => Some(fresh + if samples > 1 { 0 } else { output }),
+    };
+    (wanted, grown.map(|tokens| Segment { id: name, tokens }))
+}
+
+/// The requests of a trace, each as a task of a class.
+pub(crate) struct TraceTasks<'a> {
+    trace: &'a Trace,
+    /// The class of each of the trace's own.
+    classes: &'a [u16],
+    of: &'a [SimulatedClass],
+    at: usize,
+}
+
+impl<'a> TraceTasks<'a> {
+    pub(crate) fn new(trace: &'a Trace, classes: &'a [u16], of: &'a [SimulatedClass]) -> Self {
+        Self { trace, classes, of, at: 0 }
     }
-    match growth {
-        Growth::Nothing => {}
-        Growth::Prompts => said.push(Segment { id: name, tokens: fresh }),
-        Growth::PromptsAndOutputs => {
-            said.push(Segment { id: name, tokens: fresh + if samples > 1 { 0 } else { output } })
+}
+
+impl Iterator for TraceTasks<'_> {
+    type Item = sim::Task;
+
+    fn next(&mut self) -> Option<sim::Task> {
+        let request = self.trace.requests().get(self.at)?;
+        self.at += 1;
+        let class = self.classes.get(request.class as usize).copied().unwrap_or(0);
+        let own = &self.of[class as usize];
+        let prompt = request.prompt.get().max(1);
+        let room = own.max_model_len.saturating_sub(prompt);
+        let output = request.output.get().clamp(1, room.max(1));
+        let mut wanted = Wanted::new(prompt, output);
+        (wanted.class, wanted.rank) = (class, own.rank);
+        wanted.limit = own.states_limit.then_some(output);
+        if request.content.is_empty() {
+            wanted.cached = request.cached.map_or(0, |c| c.get()).min(prompt - 1);
+        } else {
+            let size = self.trace.block_tokens();
+            let mut left = prompt;
+            let shared = request
+                .content
+                .iter()
+                .map_while(|id| {
+                    // Only whole blocks are the same for others.
+                    left = left.checked_sub(size)?;
+                    Some(Segment { id: *id, tokens: size })
+                })
+                .collect();
+            wanted.content = Some(Arc::new(Content { shared, own: None }));
         }
+        let session = request.session.unwrap_or(self.at as u64);
+        Some(sim::Task {
+            at: ps(request.at),
+            class,
+            session,
+            whole: true,
+            steps: TaskSteps::One(wanted),
+        })
     }
-    wanted
 }

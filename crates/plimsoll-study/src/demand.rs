@@ -49,11 +49,9 @@ pub enum StudyError {
     },
     /// More requests than a simulation draws.
     #[error(
-        "one replica of `{pool}` would get {requests:.1e} requests of `{class}` in a run; at most {most:.0e} are simulated"
+        "a run would get {requests:.1e} requests of `{class}`; at most {most:.0e} are simulated"
     )]
     TooMany {
-        /// The pool.
-        pool: String,
         /// The class.
         class: String,
         /// How many it would be.

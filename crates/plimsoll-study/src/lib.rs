@@ -4,6 +4,10 @@
 //! house as JSON. **Refuses** formats, I/O and the wall clock: the same input and seed give the same
 //! result on any number of threads.
 //!
+//! [`demand()`] says what comes, [`fit()`] what there is room for, [`calibrate()`] how long a step
+//! takes, [`simulate()`] what becomes of a demand in a fleet, and [`curve()`] how much of it the fleet
+//! may carry.
+//!
 //! ```
 //! use plimsoll_stats::{Dist, Process, Seed, Spacing};
 //! use plimsoll_study::{DemandInput, demand};
@@ -26,9 +30,11 @@
 
 mod arrivals;
 mod calibrate;
+mod curve;
 mod demand;
 mod engine_runs;
 mod fit;
+mod headroom;
 mod measured;
 mod performance;
 mod pool;
@@ -41,10 +47,14 @@ mod steady;
 mod validate;
 mod validate_performance;
 
-pub use arrivals::{SimulatedClass, Thresholds};
+pub use arrivals::{SimulatedClass, Spell, Surge};
 pub use calibrate::{
     CalibrateError, CalibrateInput, Calibration, Coefficient, CoefficientInterval, PointReport,
     Region, calibrate,
+};
+pub use curve::{
+    CURVE_CALLS, ClassTarget, Curve, CurveBinding, CurveInput, CurveMark, CurvePoint, LoadLine,
+    Peak, Percentile, Tail, TailMetric, curve,
 };
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, busiest_hours,
@@ -58,6 +68,7 @@ pub use fit::{
     BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, ObservedLine,
     class_context, fit, published_format,
 };
+pub use headroom::{Headroom, HeadroomInput, HeadroomRow, Loss, Lost, RowVerdict, headroom};
 pub use measured::{
     BenchPoint, EngineRun, Flag, Latency, Length, Load, Origin, RunRequest, RunSetup, RunStep,
     SharedPrefix,
@@ -73,9 +84,10 @@ pub use pool_performance::{
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
 pub use simulate::{
-    Binding, CacheHits, ClassResult, Decides, Distribution, Ends, PoolResult, Record,
-    SimulateInput, SimulatedPool, Simulation, Utilisation, Verdict, Window, simulate,
-    simulate_known,
+    AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
+    Missed, PoolLife, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread,
+    ScalingResult, SimulateInput, SimulatedPool, Simulation, Source, ToolResult, Utilisation,
+    Verdict, Window, simulate, simulate_known,
 };
 pub use smear::{Gaps, Spread};
 pub use steady::{Steady, SteadyInput, steady};

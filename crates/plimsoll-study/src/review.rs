@@ -1,9 +1,10 @@
-//! The capacity review: for now its demand side, and the memory and the best times of its pools.
+//! The capacity review: for now its demand side, what the fleet of today may carry, and the memory and the best times of its pools.
 
 use serde::Serialize;
 
 use crate::demand::Demand;
 use crate::fit::Fit;
+use crate::headroom::Headroom;
 use crate::pool_performance::PoolPerformance;
 
 /// Everything a launch review decides on. Each field says what it rests on.
@@ -27,6 +28,8 @@ pub struct Review {
     pub resident_kv_tokens_now: Vec<u64>,
     /// What a replica of each pool can do at best.
     pub performance: Vec<PoolPerformance>,
+    /// What the fleet of today may carry, and what is left of that; none where nothing serves.
+    pub headroom: Option<Headroom>,
     /// The wall-clock beginning of the busiest hours, local to the study.
     pub baseline_from: String,
     /// The same with events.

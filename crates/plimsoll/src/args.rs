@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
-use plimsoll_units::{Bytes, Fraction, Seconds, Tokens};
+use plimsoll_units::{Bytes, Factor, Fraction, Seconds, Tokens};
 
 /// The load line for LLM inference: how much load may this fleet carry, which resource runs out first,
 /// and what does one success cost?
@@ -70,6 +70,8 @@ pub enum Command {
     Fit(Box<FitArgs>),
     /// Run an engine against the demand of a scenario, or against a measured run
     Simulate(Box<SimulateArgs>),
+    /// Draw the service curve of a fleet: its knee, its load line, and what binds
+    Curve(Box<CurveArgs>),
     /// Fit a pool's step times to benchmark results or step logs, with the built-in model as prior
     Calibrate(Box<CalibrateArgs>),
     /// Hold our predictions against what real engines did
@@ -212,7 +214,7 @@ pub struct CalibrateArgs {
 /// What `simulate` is asked for.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
-    /// A scenario, of which one replica of each pool is run; or step logs
+    /// A scenario, whose fleet is run against its demand or a trace; or step logs
     pub(crate) file: PathBuf,
     /// For step logs: the run whose requests are served again
     #[arg(long, value_name = "NAME", conflicts_with_all = ["pool", "hour", "runs"])]
@@ -223,14 +225,27 @@ pub struct SimulateArgs {
     /// Only this pool
     #[arg(long, value_name = "NAME")]
     pub(crate) pool: Option<String>,
-    /// The hour: the busiest with events, the busiest without, or its number from the start of the horizon
-    #[arg(long, value_name = "launch|baseline|N", value_parser = hour)]
+    /// The hour: the busiest with events, the busiest without, its number from the start of the horizon, several
+    /// in a row, or all of the horizon
+    #[arg(long, value_name = "launch|baseline|N|N..M|all", value_parser = hour)]
     pub(crate) hour: Option<SimulatedHour>,
+    /// Multiplies the rates of all classes
+    #[arg(long, value_name = "FACTOR", default_value = "1", conflicts_with_all = ["run", "replay"])]
+    pub(crate) load: Factor,
+    /// Nothing fails or is reclaimed by chance; incidents of the scenario still happen
+    #[arg(long)]
+    pub(crate) no_failures: bool,
+    /// Requests of a trace instead of the classes' own: Mooncake JSONL, Azure, Vidur, Splitwise or BurstGPT CSV, or
+    /// step logs with `--replay-run`; plain or gzip
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "hour"])]
+    pub(crate) replay: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trace_args: TraceArgs,
     /// How long requests come, after the warm-up
-    #[arg(long, value_name = "TIME", default_value = "1h")]
+    #[arg(long, value_name = "TIME", default_value = "1h", conflicts_with = "replay")]
     pub(crate) duration: Seconds,
     /// How long they come before they count
-    #[arg(long, value_name = "TIME", default_value = "5m")]
+    #[arg(long, value_name = "TIME", default_value = "5m", conflicts_with = "replay")]
     pub(crate) warm_up: Seconds,
     /// Independent runs; the scenario's by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -249,6 +264,63 @@ pub struct SimulateArgs {
     pub(crate) time_limit: Seconds,
 }
 
+/// What `curve` is asked for.
+#[derive(Args, Debug)]
+pub struct CurveArgs {
+    /// A scenario
+    pub(crate) file: PathBuf,
+    /// Only this pool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pool: Option<String>,
+    /// The hour whose mix is scaled: the busiest with events, the busiest without, or its number
+    #[arg(long, value_name = "launch|baseline|N", value_parser = hour)]
+    pub(crate) hour: Option<SimulatedHour>,
+    /// Points to draw in all; finding the load line may take more
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(3..=200))]
+    pub(crate) points: u64,
+    /// Independent runs of each point; the scenario's by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub(crate) runs: Option<u32>,
+    /// No load lines resource by resource, which take several times as long as the curve
+    #[arg(long)]
+    pub(crate) no_lines: bool,
+    /// Results of a load test, to be held against the curve
+    #[arg(long, value_name = "FILE")]
+    pub(crate) load_test: Option<PathBuf>,
+    /// Stop after so long and say what was learnt
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    pub(crate) time_limit: Seconds,
+}
+
+/// How a trace is read and changed before it is replayed.
+#[derive(Args, Clone, Debug)]
+pub struct TraceArgs {
+    /// The run of step logs that is replayed
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub(crate) replay_run: Option<String>,
+    /// The class of its requests, where the trace has no classes of these names
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub(crate) class: Option<String>,
+    /// Only from here on, from its first request
+    #[arg(long, value_name = "TIME", requires = "replay")]
+    pub(crate) from: Option<Seconds>,
+    /// Only until here
+    #[arg(long, value_name = "TIME", requires = "replay")]
+    pub(crate) to: Option<Seconds>,
+    /// So many times as many requests: fewer by leaving some out, more by laying shifted copies over it
+    #[arg(long, value_name = "FACTOR", requires = "replay")]
+    pub(crate) scale: Option<Factor>,
+    /// Copies that `--scale` adds have the same prompts, not others like them
+    #[arg(long, requires = "scale")]
+    pub(crate) same_prompts: bool,
+    /// Divides the time between requests, which also squeezes its bursts
+    #[arg(long, value_name = "FACTOR", requires = "replay")]
+    pub(crate) squeeze: Option<Factor>,
+    /// Requests that share a coarse time stamp are spread over its tick
+    #[arg(long, requires = "replay")]
+    pub(crate) spread_ticks: bool,
+}
+
 /// Which hour is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimulatedHour {
@@ -258,16 +330,33 @@ pub enum SimulatedHour {
     Baseline,
     /// By its number.
     Number(usize),
+    /// From one until before another.
+    From(usize, usize),
+    /// All of the horizon.
+    All,
 }
 
 fn hour(text: &str) -> Result<SimulatedHour, String> {
     match text {
         "launch" => Ok(SimulatedHour::Launch),
         "baseline" => Ok(SimulatedHour::Baseline),
-        number => number
-            .parse()
-            .map(SimulatedHour::Number)
-            .map_err(|_| "write `launch`, `baseline`, or the number of an hour".to_owned()),
+        "all" => Ok(SimulatedHour::All),
+        number => {
+            let wrong =
+                "write `launch`, `baseline`, `all`, the number of an hour, or two as `8..20`";
+            let parsed = match number.split_once("..") {
+                Some((first, last)) => {
+                    let (first, last) = (first.parse(), last.parse());
+                    first
+                        .ok()
+                        .zip(last.ok())
+                        .filter(|(first, last)| first < last)
+                        .map(|(a, b)| SimulatedHour::From(a, b))
+                }
+                None => number.parse().ok().map(SimulatedHour::Number),
+            };
+            parsed.ok_or_else(|| wrong.to_owned())
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! One function a command: read, call a study, say it.
 
 mod calibrate;
+mod curve;
 mod fit;
+mod fleet;
 mod init;
 mod performance;
 mod pool;
+mod replay;
 mod simulate;
 
 use std::io::Write;
@@ -65,6 +68,8 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
                     .map(|(fit, n)| fit.kv_tokens.saturating_mul(n))
                     .collect();
             }
+            review.headroom =
+                curve::headroom_of(&loaded, file, &review.demand, &review.memory, global)?;
             Ok(either(
                 global,
                 || review_json(&review, crate::VERSION),
@@ -84,6 +89,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Init { directory, force } => init::init(directory, *force, global, err),
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
         Command::Simulate(args) => simulate::answer(args, global, err),
+        Command::Curve(args) => curve::answer(args, global, err),
         Command::Calibrate(args) => calibrate::answer(args, global),
         Command::Validate { file, calibration } => {
             validate(file.as_deref(), calibration.as_deref(), global)
@@ -188,6 +194,7 @@ fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
         memory: Vec::new(),
         resident_kv_tokens_now: Vec::new(),
         performance: Vec::new(),
+        headroom: None,
         notes: lowered.notes,
         assumptions: loaded.entries.iter().filter_map(assumption).collect(),
     })

@@ -217,8 +217,8 @@ fn forecast_makes_sense(forecast: &ForecastFloor, reader: &mut Reader<'_>) {
 }
 
 table! {
-    /// A floor between two hours of the day.
-    pub struct Schedule = "autoscaling.schedule" {
+    /// A floor between two hours of the day, over midnight where the second is the lower.
+    pub struct Schedule = "autoscaling.schedule", check schedule_makes_sense {
         /// The pool it is for.
         pool: PoolName, required;
         /// From this hour.
@@ -228,4 +228,25 @@ table! {
         /// Not fewer replicas than this.
         replicas: Whole<0, 100_000>, required;
     }
+}
+
+impl Schedule {
+    /// Whether it holds in an hour of the day.
+    pub fn holds(&self, hour: u64) -> bool {
+        let (from, to) = (self.from_hour.get(), self.to_hour.get());
+        if from < to { (from..to).contains(&hour) } else { hour >= from || hour < to }
+    }
+}
+
+fn schedule_makes_sense(schedule: &Schedule, reader: &mut Reader<'_>) {
+    let hour = schedule.from_hour.get();
+    if hour != schedule.to_hour.get() {
+        return;
+    }
+    let message = format!("a floor from hour {hour} to hour {hour} covers no hour, or all of them");
+    let diagnostic = reader
+        .at_key("to_hour", "contradiction", message)
+        .label("the hour at which it begins")
+        .help("write `from_hour = 0` and `to_hour = 24` for the whole day");
+    reader.report(diagnostic);
 }

@@ -1,10 +1,13 @@
 //! What must hold between pools, routes, autoscaling and incidents.
 
+use plimsoll_fleet::Catalog;
+
 use crate::diagnostic::Diagnostic;
 use crate::read::Reader;
 use crate::sections::{
-    Autoscaling, Class, Domain, IncidentKind, Pool, Role, Route, Scenario, Survive,
+    Autoscaling, Class, Domain, IncidentKind, Pool, Region, Role, Route, Scenario, Survive,
 };
+use crate::values::AcceleratorName;
 
 /// Everything that no table can see alone. What could not be read has been reported, and nothing is concluded from its
 /// absence.
@@ -17,6 +20,132 @@ pub(super) fn fleet_holds_together(scenario: &Scenario, reader: &mut Reader<'_>)
     domains_fit(scenario, reader);
     autoscaling_has_room(scenario, reader);
     incidents_fit(scenario, reader);
+    if reader.is_complete("region") {
+        quotas_hold(scenario, reader);
+        ways_lead_there(scenario, reader);
+    }
+}
+
+/// Whether two names are of one device, by any of its aliases.
+pub(crate) fn same_accelerator(
+    catalog: &Catalog,
+    one: &AcceleratorName,
+    other: &AcceleratorName,
+) -> bool {
+    let of = |name: &AcceleratorName| catalog.accelerator(name.as_str()).ok().map(|a| &a.name);
+    of(one).zip(of(other)).map_or(one.as_str() == other.as_str(), |(one, other)| one == other)
+}
+
+/// The regions that a pool is in: the first where none is named.
+fn regions_of<'a>(scenario: &'a Scenario, pool: &Pool) -> Vec<&'a Region> {
+    let named =
+        |region: &&Region| pool.regions.iter().any(|own| own.as_str() == region.name.as_str());
+    match pool.regions.is_empty() {
+        true => scenario.region.first().into_iter().collect(),
+        false => scenario.region.iter().filter(named).collect(),
+    }
+}
+
+/// What runs has been allowed. Where one of a pool's regions states no quota of its device, nothing is known.
+fn quotas_hold(scenario: &Scenario, reader: &mut Reader<'_>) {
+    for pool in &scenario.pool {
+        let regions = regions_of(scenario, pool);
+        let quotas: Vec<Option<u64>> = regions
+            .iter()
+            .map(|region| {
+                let own = region.accelerators.iter().filter(|own| {
+                    same_accelerator(reader.catalog, &own.accelerator, &pool.accelerator)
+                });
+                own.map(|own| own.quota.get()).reduce(u64::saturating_add)
+            })
+            .collect();
+        let Some(quotas) = quotas.into_iter().collect::<Option<Vec<u64>>>() else { continue };
+        let devices = pool.tensor_parallel.get().saturating_mul(pool.pipeline_parallel.get());
+        let most: u64 = quotas.iter().map(|quota| quota / devices).sum();
+        let now = pool.replicas.now();
+        if quotas.is_empty() || now <= most {
+            continue;
+        }
+        let name = pool.name.as_str();
+        let allowed = quotas.iter().fold(0, |sum: u64, quota| sum.saturating_add(*quota));
+        let there: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();
+        let wants = now.saturating_mul(devices);
+        let message = format!("pool `{name}` runs {now} replicas, and quotas allow {most}");
+        let diagnostic = at_pool(reader, pool, "replicas", "contradiction", message)
+            .label(format!(
+                "{now} replicas of {devices} {}; {} has {allowed}",
+                if devices == 1 { "device" } else { "devices" },
+                there.join(" and ")
+            ))
+            .help(format!(
+                "write `replicas = {most}`, or `quota = {wants}` under `accelerators` of region `{}`",
+                there.first().copied().unwrap_or_default()
+            ));
+        reader.report(diagnostic);
+    }
+}
+
+/// From where the users of a class are a way leads to each pool that it goes to first.
+fn ways_lead_there(scenario: &Scenario, reader: &mut Reader<'_>) {
+    let mut told: Vec<(&str, &str)> = Vec::new();
+    for class in &scenario.class {
+        let named =
+            |r: &&Region| class.region.as_ref().is_some_and(|c| c.as_str() == r.name.as_str());
+        let Some(home) = scenario.region.iter().find(named).or(scenario.region.first()) else {
+            continue;
+        };
+        let bound = class.tenant.as_ref().and_then(|tenant| {
+            scenario.region.iter().find(|region| region.residency.contains(tenant))
+        });
+        for target in first_targets(scenario, class) {
+            let Some(pool) = scenario.pool.iter().find(|p| p.name.as_str() == target) else {
+                continue;
+            };
+            let there: Vec<&str> =
+                regions_of(scenario, pool).iter().map(|r| r.name.as_str()).collect();
+            let from = home.name.as_str();
+            let reached = |to: &&str| *to == from || home.latency_to.contains_key(*to);
+            // What must stay elsewhere is not sent there at all.
+            let kept = bound.is_some_and(|own| there.iter().any(|to| *to != own.name.as_str()));
+            let Some(to) = there.first().filter(|_| !kept && !there.iter().any(reached)) else {
+                continue;
+            };
+            if told.contains(&(from, to)) {
+                continue;
+            }
+            told.push((from, to));
+            let message = format!(
+                "no way leads from region `{from}`, where the users of class `{}` are, to region `{to}`, where pool `{target}` is",
+                class.name.as_str()
+            );
+            let diagnostic = reader
+                .within("region", |r| {
+                    r.within(from, |r| r.at_key("latency_to", "contradiction", message))
+                })
+                .label(format!("does not name {}", there.join(" or ")))
+                .help(format!(
+                    "write `latency_to = {{ {to} = \"80ms\" }}` with what a probe measures, or give the pool `regions = [\"{from}\"]`"
+                ));
+            reader.report(diagnostic);
+        }
+    }
+}
+
+/// Where a class goes before anything is wrong.
+fn first_targets<'a>(scenario: &'a Scenario, class: &'a Class) -> Vec<&'a str> {
+    let concerns = |route: &&Route| {
+        let named = route.class.iter().any(|c| c.as_str() == class.name.as_str());
+        route.share.get() > 0.0 && (route.class.is_empty() || named)
+    };
+    let mut targets: Vec<&str> =
+        scenario.route.iter().filter(concerns).map(|route| route.to.as_str()).collect();
+    if scenario.route.is_empty() {
+        let pool = scenario.pool.first().map(|pool| pool.name.as_str());
+        targets.extend(pool);
+    }
+    targets.extend(class.stages.iter().filter_map(|s| s.route.as_ref()).map(|t| t.as_str()));
+    targets.extend(class.variants.iter().filter_map(|v| v.route.as_ref()).map(|t| t.as_str()));
+    targets
 }
 
 /// A mistake at a key of a pool.
@@ -302,7 +431,10 @@ fn units_most(
                 * pool.context_parallel.get();
             domains(Domain::Node).unwrap_or(replicas.saturating_mul(devices))
         }
-        IncidentKind::ZoneLoss => domains(Domain::Zone).unwrap_or(replicas),
+        // Zones are those of each region.
+        IncidentKind::ZoneLoss => domains(Domain::Zone).map_or(replicas, |zones| {
+            zones.saturating_mul(pool.regions.len().max(1) as u64).min(replicas)
+        }),
         _ => replicas,
     }
 }

@@ -295,6 +295,8 @@ table! {
         time_between_failures: Seconds, default("'1000h'", "an order of magnitude seen on large clusters; measure your own");
         /// Time to repair one.
         time_to_repair: Seconds, default("'1h'", "a node is replaced, not mended");
+        /// A pool whose devices it would share.
+        shares_devices_with: PoolName, optional("its devices are its own");
         /// Where its replicas run.
         regions: RegionName, list("the first region");
         /// How its devices are paid for.
@@ -306,6 +308,17 @@ table! {
 
 fn pool_makes_sense(pool: &Pool, reader: &mut Reader<'_>) {
     let name = pool.name.as_str();
+    if let Some(other) = &pool.shares_devices_with {
+        let diagnostic = reader
+            .at_key(
+                "shares_devices_with",
+                "not-simulated",
+                format!("two models on one device are not simulated: `{name}` beside `{}`", other.as_str()),
+            )
+            .label("their steps would take turns, and how is not known")
+            .help("give each pool devices of its own, or a fraction of a device as an accelerator of a catalogue of yours (`--catalog`)");
+        reader.report(diagnostic);
+    }
     if pool.model.is_none()
         && pool.hf_config.is_none()
         && !reader.wrote("model")

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use plimsoll_perf::Traffic;
-use plimsoll_sim::{End, Held, Outcome, Pace, Stretch};
+use plimsoll_sim::{Good, Held, Pace, Stretch, TaskEnd, TaskOutcome};
 use plimsoll_stats::Sketch;
 
 use super::SimulatedPool;
-use super::result::{Binding, Distribution, Utilisation};
-use crate::arrivals::{Thresholds, ps};
+use super::result::{AttemptCounts, Binding, Distribution, Utilisation};
+use crate::arrivals::ps;
 use crate::smear::{Gaps, Spread};
 
 pub(super) const RESOURCES: [&str; 3] = ["kv", "sequences", "token_budget"];
@@ -24,8 +24,8 @@ pub(super) fn resource(held: Held) -> usize {
 /// What is counted while time passes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    pub(super) span: u64,
-    pub(super) busy: u64,
+    pub(super) span: u128,
+    pub(super) busy: u128,
     /// Picoseconds times blocks, sequences, requests.
     pub(super) blocks: u128,
     pub(super) running: u128,
@@ -33,7 +33,7 @@ pub(super) struct Flow {
     pub(super) blocks_max: u64,
     pub(super) running_max: u64,
     pub(super) waiting_max: u64,
-    pub(super) held: [u64; 3],
+    pub(super) held: [u128; 3],
     pub(super) first_held: [Option<u64>; 3],
     pub(super) steps: f64,
     pub(super) prefill: u64,
@@ -42,6 +42,12 @@ pub(super) struct Flow {
     /// What one device read and computed.
     pub(super) traffic: Traffic,
     pub(super) preempted: u64,
+    pub(super) attempts: AttemptCounts,
+    /// Attempts that were given up by clients of classes whose users leave by themselves.
+    pub(super) leaving: u64,
+    /// Prompt tokens of what ran, and cached ones.
+    pub(super) prompt: u64,
+    pub(super) cached: u64,
 }
 
 impl Flow {
@@ -55,7 +61,7 @@ impl Flow {
         let part = end - begin;
         let share = part as f64 / s.took.max(1) as f64;
         let whole = |n: u64| if part == s.took { n } else { (n as f64 * share).round() as u64 };
-        self.busy += part;
+        self.busy += u128::from(part);
         self.blocks += u128::from(part) * u128::from(s.gauges.blocks);
         self.running += u128::from(part) * u128::from(s.gauges.running);
         self.waiting += u128::from(part) * u128::from(s.gauges.waiting);
@@ -64,7 +70,7 @@ impl Flow {
         self.waiting_max = self.waiting_max.max(s.gauges.waiting);
         if let Some(held) = s.held {
             let i = resource(held);
-            self.held[i] += part;
+            self.held[i] += u128::from(part);
             self.first_held[i].get_or_insert(begin);
         }
         self.steps += s.steps as f64 * share;
@@ -100,14 +106,19 @@ impl Flow {
         self.traffic.bytes += other.traffic.bytes;
         self.traffic.flops += other.traffic.flops;
         self.preempted += other.preempted;
+        self.attempts.merge(&other.attempts);
+        self.leaving += other.leaving;
+        self.prompt += other.prompt;
+        self.cached += other.cached;
     }
 
     pub(super) fn utilisation(&self, pool: &SimulatedPool) -> Utilisation {
         let span = self.span.max(1) as f64;
         let seconds = span / 1e12;
-        let blocks = pool.limits.kv.blocks.max(1) as f64;
+        let blocks = pool.life.limits.kv.blocks.max(1) as f64;
         Utilisation {
-            busy: self.busy as f64 / span,
+            // A step that a failure cut short is counted whole.
+            busy: (self.busy as f64 / span).min(1.0),
             kv_mean: self.blocks as f64 / span / blocks,
             kv_max: self.blocks_max as f64 / blocks,
             sequences_mean: self.running as f64 / span,
@@ -116,7 +127,7 @@ impl Flow {
             waiting_max: self.waiting_max,
             bandwidth: self.traffic.bytes / (pool.bandwidth * seconds),
             compute: self.traffic.flops / (pool.peak * seconds),
-            path: pool.path.utilisation(self.tokens as f64 / seconds),
+            path: pool.life.path.utilisation(self.tokens as f64 / seconds),
         }
     }
 
@@ -144,9 +155,25 @@ pub(super) struct Tally {
     pub(super) offered: u64,
     pub(super) completed: u64,
     pub(super) good: u64,
+    /// Answered tasks that missed each threshold: first token, mean gap, last token, largest gap.
+    pub(super) missed: [u64; 4],
+    /// Tasks that were completed while it counted, whenever they came.
+    pub(super) done_in_time: u64,
     pub(super) rejected: u64,
     pub(super) too_long: u64,
     pub(super) timed_out: u64,
+    pub(super) lost: u64,
+    pub(super) left: u64,
+    /// Those of them who had waited too long by then.
+    pub(super) left_overdue: u64,
+    pub(super) tool_failed: u64,
+    pub(super) attempts: AttemptCounts,
+    /// Calls of models, and attempts of them, of tasks that are over.
+    pub(super) calls: u64,
+    pub(super) tries: u64,
+    /// Tokens that were read and generated for attempts that came to nothing.
+    pub(super) wasted_read: u64,
+    pub(super) wasted_output: u64,
     pub(super) prompt: u64,
     pub(super) cached: u64,
     pub(super) output: u64,
@@ -175,9 +202,20 @@ impl Tally {
             offered: 0,
             completed: 0,
             good: 0,
+            missed: [0; 4],
+            done_in_time: 0,
             rejected: 0,
             too_long: 0,
             timed_out: 0,
+            lost: 0,
+            left: 0,
+            left_overdue: 0,
+            tool_failed: 0,
+            attempts: AttemptCounts::default(),
+            calls: 0,
+            tries: 0,
+            wasted_read: 0,
+            wasted_output: 0,
             prompt: 0,
             cached: 0,
             output: 0,
@@ -187,42 +225,67 @@ impl Tally {
         }
     }
 
-    /// A request is over that came in this batch.
-    pub(super) fn over(&mut self, o: &Outcome, batch: usize, slo: &Thresholds) {
-        let seconds = |until: u64| until.saturating_sub(o.arrived) as f64 / 1e12;
+    /// Tasks that came and whose users did not leave before anything was due.
+    pub(super) fn waited_for(&self) -> u64 {
+        self.offered - (self.left - self.left_overdue)
+    }
+
+    /// Good tasks among these.
+    pub(super) fn attainment(&self) -> Option<f64> {
+        let waited = self.waited_for();
+        (waited > 0).then(|| self.good as f64 / waited as f64)
+    }
+
+    /// Tasks that are over, in one way or another.
+    pub(super) fn over_in_all(&self) -> u64 {
+        let refused = self.rejected + self.timed_out;
+        self.completed + refused + self.lost + self.left + self.tool_failed
+    }
+
+    /// A task is over that began in this batch.
+    pub(super) fn over(&mut self, o: &TaskOutcome, batch: usize, good: &Good) {
+        let seconds = |ps: u64| ps as f64 / 1e12;
         match o.end {
-            End::Completed => self.completed += 1,
-            End::Rejected => self.rejected += 1,
-            End::TooLong => {
+            TaskEnd::Completed => self.completed += 1,
+            TaskEnd::Refused => self.rejected += 1,
+            TaskEnd::TooLong => {
                 self.rejected += 1;
                 self.too_long += 1;
             }
-            End::TimedOut => self.timed_out += 1,
+            TaskEnd::TimedOut | TaskEnd::TooLate => self.timed_out += 1,
+            TaskEnd::Lost => self.lost += 1,
+            TaskEnd::Left => {
+                self.left += 1;
+                self.left_overdue += u64::from(o.overdue);
+            }
+            TaskEnd::ToolFailed => self.tool_failed += 1,
         }
+        self.calls += u64::from(o.calls);
+        self.tries += u64::from(o.attempts);
+        self.prompt += o.prompt;
+        self.cached += o.cached;
         self.output += o.output;
-        if let Some(at) = o.scheduled {
-            self.prompt += o.prompt;
-            self.cached += o.cached;
-            self.sketches[QUEUE].record(seconds(at), 1);
+        self.good += u64::from(o.good);
+        if o.end == TaskEnd::Completed {
+            let values = [o.ttft, o.tpot, Some(o.ended - o.began), Some(o.largest_gap)];
+            let bounds = [good.ttft, good.tpot, good.e2e, good.gap];
+            for (missed, (value, bound)) in
+                self.missed.iter_mut().zip(values.into_iter().zip(bounds))
+            {
+                *missed += u64::from(value.zip(bound).is_some_and(|(value, bound)| value > bound));
+            }
         }
-        let Some(first) = o.first else { return };
-        let ttft = seconds(first);
+        let Some(ttft) = o.ttft.map(seconds) else { return };
         self.sketches[TTFT].record(ttft, 1);
-        if o.end != End::Completed {
+        self.sketches[QUEUE].record(seconds(o.waited), 1);
+        if o.end != TaskEnd::Completed {
             return;
         }
-        let e2e = seconds(o.done);
+        let e2e = seconds(o.ended - o.began);
         self.sketches[E2E].record(e2e, 1);
-        let tpot = (o.output > 1).then(|| (e2e - ttft) / (o.output - 1) as f64);
-        if let Some(tpot) = tpot {
-            self.sketches[TPOT].record(tpot, 1);
+        if let Some(tpot) = o.tpot {
+            self.sketches[TPOT].record(seconds(tpot), 1);
         }
-        let met = |most: Option<f64>, was: f64| most.is_none_or(|most| was <= most);
-        let good = met(slo.ttft, ttft)
-            && met(slo.e2e, e2e)
-            && met(slo.tpot, tpot.unwrap_or(0.0))
-            && met(slo.gap, o.largest_gap as f64 / 1e12);
-        self.good += u64::from(good);
         for (batches, seconds) in self.batches.iter_mut().zip([ttft, e2e]) {
             let (sum, n) = &mut batches[batch.min(BATCHES - 1)];
             (*sum, *n) = (*sum + seconds, *n + 1);
@@ -233,9 +296,22 @@ impl Tally {
         self.offered += other.offered;
         self.completed += other.completed;
         self.good += other.good;
+        self.done_in_time += other.done_in_time;
+        for (own, other) in self.missed.iter_mut().zip(other.missed) {
+            *own += other;
+        }
         self.rejected += other.rejected;
         self.too_long += other.too_long;
         self.timed_out += other.timed_out;
+        self.lost += other.lost;
+        self.left += other.left;
+        self.left_overdue += other.left_overdue;
+        self.tool_failed += other.tool_failed;
+        self.attempts.merge(&other.attempts);
+        self.calls += other.calls;
+        self.tries += other.tries;
+        self.wasted_read += other.wasted_read;
+        self.wasted_output += other.wasted_output;
         self.prompt += other.prompt;
         self.cached += other.cached;
         self.output += other.output;

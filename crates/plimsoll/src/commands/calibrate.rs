@@ -13,12 +13,12 @@ use plimsoll_report::{
     calibration_json, engine_json, engine_text,
 };
 use plimsoll_scenario::Diagnostic;
-use plimsoll_sim::{Loop, Queue};
+use plimsoll_sim::Loop;
 use plimsoll_stats::Seed;
 use plimsoll_study::{
-    BenchPoint, CalibrateError, CalibrateInput, Calibration, Decides, EngineRun, Fit, FitInput,
-    Flag, PoolSteps, RunSetup, SimulateInput, SimulatedClass, SimulatedPool, Spread, calibrate,
-    engine_summary, fit, known_run, pool_steps, simulate_known, simulate_run,
+    BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, Fit, FitInput, Flag,
+    PoolLife, PoolSteps, RunSetup, SimulateInput, SimulatedPool, Spread, calibrate, engine_summary,
+    fit, known_run, pool_steps, simulate_known, simulate_run,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
@@ -60,7 +60,7 @@ pub(super) fn run_names(name: &str, text: &str) -> Result<Vec<String>, Failure> 
     Ok(read_runs(name, text)?.into_iter().map(|run| run.run).collect())
 }
 
-fn read_runs(name: &str, text: &str) -> Result<Vec<EngineRun>, Failure> {
+pub(super) fn read_runs(name: &str, text: &str) -> Result<Vec<EngineRun>, Failure> {
     let found = results(name, text)
         .map_err(|errors| Failure::input(errors.iter().map(|e| complaint(name, e)).collect()))?;
     Ok(found.runs)
@@ -106,35 +106,22 @@ pub(super) fn simulate(
         Loop::Open => last as f64 / 1e12 + 1e-9,
         Loop::Closed(_) => run.requests.iter().map(|r| r.at + r.e2e).fold(1e-9, f64::max),
     };
-    let class = SimulatedClass::known(&run.run);
     let pool = SimulatedPool {
         name: run.setup.model.clone(),
-        replicas: 1,
-        classes: vec![class],
-        limits: known.limits,
-        decides: Decides::Vllm,
+        devices: 1,
         model: known.model,
+        model_when_new: None,
         bandwidth: steps.sheet.bandwidth,
         peak: steps.sheet.peak,
         work: steps.work.clone(),
-        path: RequestPath::of(&rates, 1.0),
-        queue: Queue::default(),
         spread,
+        life: PoolLife::one(known.limits, RequestPath::of(&rates, 1.0)),
     };
     let study = SimulateInput {
-        pools: vec![pool],
-        hour: 0,
-        events: false,
-        seconds,
-        warm_up: 0.0,
-        runs: 1,
-        level: 0.95,
-        seed: Seed::new(global.seed.unwrap_or(0)),
-        threads: 1,
-        moves: u64::MAX,
         window: args.timeline.then_some((seconds / 20.0).max(1e-3)),
+        ..SimulateInput::known(&run.run, pool, seconds, Seed::new(global.seed.unwrap_or(0)))
     };
-    let mut recorder = Recorder::new(args, &study)?;
+    let mut recorder = Recorder::new(args)?;
     let stop = Stop::new(args.time_limit.get(), global);
     let mut result =
         simulate_known(&study, known.clients, known.arrivals, recorder.as_mut(), &|| stop.go_on());
@@ -407,7 +394,7 @@ fn key(s: &RunSetup) -> Key {
     )
 }
 
-fn complaint(file: &str, error: &ResultsError) -> Diagnostic {
+pub(super) fn complaint(file: &str, error: &ResultsError) -> Diagnostic {
     // The file is named once, as the place.
     let message = error.to_string();
     let rest = message.strip_prefix(file).map(|m| m.trim_start_matches([':', ',', ' ']));

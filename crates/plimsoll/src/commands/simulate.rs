@@ -1,27 +1,19 @@
-//! `simulate`: one replica of each pool of a scenario, or the engine of a measured run.
+//! `simulate`: the fleet of a scenario, or the engine of a measured run.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use plimsoll_perf::constants;
 use plimsoll_report::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
-use plimsoll_scenario::sections::Role;
-use plimsoll_scenario::{
-    Diagnostic, Loaded, SimulatedTimes, lower_demand, simulated_classes, simulated_pool,
-};
-use plimsoll_sim::{Outcome, Stretch};
-use plimsoll_stats::Seed;
-use plimsoll_study::{
-    Record, SimulateInput, SimulatedPool, Simulation, Verdict, busiest_hours, simulate,
-};
+use plimsoll_scenario::{Demand, Diagnostic, Loaded, SimulatedSpan, lower_demand};
+use plimsoll_sim::{Attempt, Stretch};
+use plimsoll_study::{Record, Simulation, Source, Spell, Verdict, busiest_hours, simulate};
+use plimsoll_workload::Shift;
 
-use super::performance::times;
 use super::pool::usage;
-use super::{either, fit, scenario, today};
+use super::{either, fleet, replay, scenario, today};
 use crate::args::{Global, SimulateArgs, SimulatedHour};
 use crate::failure::Failure;
 use crate::files::{self, Growing, unwritable};
@@ -30,8 +22,8 @@ use crate::heading;
 /// Windows of a timeline at most; longer runs get wider ones.
 const WINDOWS_MOST: f64 = 10_000.0;
 
-/// Steps and stretches of one run at most: days of a busy engine.
-const MOVES: u64 = 4_000_000_000;
+/// What the clock of a simulation holds, with room to work off what is left, in seconds.
+const LONGEST: f64 = 86_400.0 * 200.0;
 
 pub(super) fn answer(
     args: &SimulateArgs,
@@ -48,8 +40,7 @@ pub(super) fn answer(
             ));
         }
     }
-    let longest = 86_400.0 * 200.0;
-    if args.duration.get() + args.warm_up.get() > longest {
+    if args.duration.get() + args.warm_up.get() > LONGEST {
         return Err(usage(
             "the clock of a simulation holds 200 days".to_owned(),
             "give a shorter `--duration` or `--warm-up`".to_owned(),
@@ -68,45 +59,50 @@ pub(super) fn answer(
     }
     let loaded = scenario(&args.file, global)?;
     let demand = lower_demand(&loaded.scenario, today(global, &loaded)).map_err(Failure::one)?;
-    let (baseline, launch) = busiest_hours(&demand.classes).map_err(|e| failed(&loaded, &e))?;
-    let hours = demand.classes.iter().map(|c| c.hours.len()).max().unwrap_or(0);
-    let (hour, events) = match (args.hour, launch) {
-        (None | Some(SimulatedHour::Launch), Some(launch)) => (launch, true),
-        (None | Some(SimulatedHour::Baseline), _) => (baseline, false),
-        (Some(SimulatedHour::Launch), None) => {
-            return Err(usage(
-                "no event changes the demand within the horizon".to_owned(),
-                "leave `--hour launch` out".to_owned(),
-            ));
+    let seed = fleet::seed(&loaded, global);
+    let trace = args.replay.as_ref().map(|file| replay::trace(args, file, seed)).transpose()?;
+    let (span, from) = match &trace {
+        Some(trace) => {
+            if trace.trace.span() > LONGEST {
+                return Err(usage(
+                    "the clock of a simulation holds 200 days, and the trace is longer".to_owned(),
+                    "cut it with `--from` and `--to`".to_owned(),
+                ));
+            }
+            // The last request counts, too.
+            let last = trace.trace.requests().last().map_or(0.0, |request| request.at + 1e-3);
+            (fleet::one_hour(0, false, 0.0, trace.trace.span().max(last)), None)
         }
-        (Some(SimulatedHour::Number(hour)), _) if hour < hours => (hour, true),
-        (Some(SimulatedHour::Number(hour)), _) => {
-            return Err(usage(
-                format!("the horizon has no hour {hour}"),
-                format!("its hours are 0 to {}", hours.saturating_sub(1)),
-            ));
+        None => {
+            let span = span(args, &loaded, &demand)?;
+            let hour = span.spells.first().map_or(0, |spell| spell.hour);
+            (span, Some(demand.hour_label(hour)))
         }
     };
-    let (pools, notes) = pools(args, &loaded, &demand, global)?;
+    let pools = fleet::pools(&loaded, &args.file, args.pool.as_deref(), global)?;
+    let (mut input, notes) =
+        fleet::input(&loaded, &demand, pools, args.pool.is_none(), &span, global);
     let study = &loaded.scenario.study;
-    let threads = global.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        usize::from,
-    );
-    let input = SimulateInput {
-        pools,
-        hour,
-        events,
-        seconds: args.duration.get(),
-        warm_up: args.warm_up.get(),
-        runs: args.runs.unwrap_or(study.runs.get_u32()),
-        level: study.confidence.get(),
-        seed: Seed::new(global.seed.unwrap_or(study.seed.get())),
-        threads,
-        moves: MOVES,
-        window: args.timeline.then_some(study.window.get().max(args.duration.get() / WINDOWS_MOST)),
-    };
-    let mut recorder = Recorder::new(args, &input)?;
+    let several = span.spells.len() > 1 || trace.is_some();
+    // Every hour of a horizon, or every request of a trace, is much by itself.
+    input.runs = args.runs.unwrap_or(if several { 2 } else { study.runs.get_u32() });
+    let seconds = input.seconds;
+    input.window = args.timeline.then_some(study.window.get().max(seconds / WINDOWS_MOST));
+    input.chance = !args.no_failures;
+    input.lever = Shift { rate: args.load.get(), ..Shift::NONE };
+    let mut notes = notes;
+    if let Some(trace) = trace {
+        let classes = trace.classes(&input, &loaded)?;
+        notes.extend(trace.notes);
+        if let Some(pool) = &args.pool {
+            notes.push(format!("all of the trace goes to pool `{pool}`, whatever routes say"));
+        }
+        input.source = Source::Trace(trace.trace, classes);
+    }
+    if input.classes.is_empty() {
+        return Err(failed(&loaded, &"no class goes to what is simulated"));
+    }
+    let mut recorder = Recorder::new(args)?;
     let stop = Stop::new(args.time_limit.get(), global);
     let result = match &mut recorder {
         Some(recorder) => simulate(&input, Some(recorder), &|| stop.go_on()),
@@ -119,11 +115,11 @@ pub(super) fn answer(
     let too_long: u64 = result.classes.iter().map(|c| c.too_long).sum();
     if too_long > 0 {
         result.notes.push(format!(
-            "{too_long} requests are longer than `max_model_len` or the cache, and were refused"
+            "{too_long} tasks have requests longer than `max_model_len`, a cache or a limit, which were refused"
         ));
     }
     if result.classes.iter().all(|c| c.offered == 0) {
-        result.notes.push("no request came, so nothing was learnt".to_owned());
+        result.notes.push("no task came, so nothing was learnt".to_owned());
     }
     let learnt = std::mem::take(&mut result.notes);
     result.notes = learnt
@@ -138,7 +134,7 @@ pub(super) fn answer(
     let document = SimulationDocument {
         name: &study.name,
         file: &name,
-        from: Some(demand.hour_label(hour)),
+        from,
         step_times: if calibrated { "of the pools' calibrations" } else { "built in" },
         result: &result,
     };
@@ -158,78 +154,58 @@ fn failed(loaded: &Loaded, error: &dyn std::fmt::Display) -> Failure {
     Failure::one(Diagnostic::about("cannot-simulate", file, error.to_string()))
 }
 
-/// The pools that are simulated, and what the reader should know of them.
-fn pools(
-    args: &SimulateArgs,
+/// The hour of the horizon that is asked for, and whether events count in it.
+pub(super) fn chosen_hour(
+    asked: Option<SimulatedHour>,
     loaded: &Loaded,
-    demand: &plimsoll_scenario::Demand,
-    global: &Global,
-) -> Result<(Vec<SimulatedPool>, Vec<String>), Failure> {
-    let budgets = fit::pools(loaded, global)?;
-    let rows = constants(&loaded.catalog);
-    let (mut pools, mut notes) = (Vec::new(), Vec::new());
-    let about = |code: &'static str, message: String, help: String| {
-        Failure::one(Diagnostic::about(code, loaded.source.name(), message).help(help))
+    demand: &Demand,
+) -> Result<(usize, bool), Failure> {
+    let (baseline, launch) = busiest_hours(&demand.classes).map_err(|e| failed(loaded, &e))?;
+    let hours = hours_of(demand);
+    match (asked, launch) {
+        (None | Some(SimulatedHour::Launch), Some(launch)) => Ok((launch, true)),
+        (None | Some(SimulatedHour::Baseline), _) => Ok((baseline, false)),
+        (Some(SimulatedHour::Launch), None) => Err(usage(
+            "no event changes the demand within the horizon".to_owned(),
+            "leave `--hour launch` out".to_owned(),
+        )),
+        (Some(SimulatedHour::Number(hour)), _) if hour < hours => Ok((hour, true)),
+        (Some(SimulatedHour::Number(hour)), _) => Err(no_hour(hour, hours)),
+        (Some(SimulatedHour::From(..) | SimulatedHour::All), _) => Err(usage(
+            "a curve is of one hour's mix".to_owned(),
+            "name one hour, `launch` or `baseline`".to_owned(),
+        )),
+    }
+}
+
+fn hours_of(demand: &Demand) -> usize {
+    demand.classes.iter().map(|c| c.hours.len()).max().unwrap_or(0)
+}
+
+fn no_hour(hour: usize, hours: usize) -> Failure {
+    usage(
+        format!("the horizon has no hour {hour}"),
+        format!("its hours are 0 to {}", hours.saturating_sub(1)),
+    )
+}
+
+/// When it takes place.
+fn span(args: &SimulateArgs, loaded: &Loaded, demand: &Demand) -> Result<SimulatedSpan, Failure> {
+    let warm_up = args.warm_up.get();
+    let hours = hours_of(demand);
+    let (first, last) = match args.hour {
+        Some(SimulatedHour::All) => (0, hours),
+        Some(SimulatedHour::From(first, last)) if last <= hours => (first, last),
+        Some(SimulatedHour::From(_, last)) => return Err(no_hour(last, hours)),
+        one => {
+            let (hour, events) = chosen_hour(one, loaded, demand)?;
+            return Ok(fleet::one_hour(hour, events, warm_up, args.duration.get()));
+        }
     };
-    if let Some(name) = &args.pool
-        && !loaded.scenario.pool.iter().any(|p| p.name.as_str() == name)
-    {
-        let known: Vec<&str> = loaded.scenario.pool.iter().map(|p| p.name.as_str()).collect();
-        return Err(usage(
-            format!("the scenario has no pool `{name}`"),
-            format!("its pools are: {}", known.join(", ")),
-        ));
-    }
-    for (pool, budget) in loaded.scenario.pool.iter().zip(&budgets) {
-        let name = pool.name.as_str();
-        if args.pool.as_deref().is_some_and(|asked| asked != name) {
-            continue;
-        }
-        if pool.role != Role::Both {
-            notes.push(format!("pool `{name}` does one phase only and is not simulated"));
-            continue;
-        }
-        // Only vLLM's cache is simulated; of others the hits that classes state are taken.
-        let vllm = loaded.catalog.engine(pool.engine.as_str()).is_ok_and(|e| e.name == "vllm");
-        let caches = (budget.prefix_caching, vllm);
-        let (classes, own_notes) = simulated_classes(&loaded.scenario, pool, demand, caches);
-        if budget.prefix_caching && !vllm {
-            notes.push(format!(
-                "pool `{name}`: the prefix cache of {} is not simulated, only hits that classes state count",
-                pool.engine.as_str()
-            ));
-        }
-        if classes.is_empty() {
-            notes.push(format!("pool `{name}` serves no class and is not simulated"));
-            continue;
-        }
-        if !budget.fits {
-            return Err(about(
-                "does-not-fit",
-                format!("pool `{name}` does not fit its devices, so nothing can run on it"),
-                "`plimsoll fit` says what would make it fit".to_owned(),
-            ));
-        }
-        notes.extend(own_notes);
-        let own = times(loaded, &args.file, pool, budget, &rows)?;
-        notes.extend(own.notes.iter().map(|note| format!("pool `{name}`: {note}")));
-        let engine = own.input.engine;
-        let times = SimulatedTimes { steps: own.steps, rates: own.rates, spread: own.spread };
-        let (simulated, own_notes) = simulated_pool(pool, engine, budget, times, classes);
-        pools.push(simulated);
-        notes.extend(own_notes);
-    }
-    if pools.is_empty() {
-        return Err(about(
-            "nothing-to-simulate",
-            "no pool of the scenario serves a class on both phases".to_owned(),
-            match notes.is_empty() {
-                true => "add a `[[pool]]`, or a `[[route]]` to one".to_owned(),
-                false => notes.join("; "),
-            },
-        ));
-    }
-    Ok((pools, notes))
+    let until = |hour: usize| warm_up + (hour + 1 - first) as f64 * 3600.0;
+    let spell = |hour: usize| Spell { until: until(hour), hour, events: true };
+    let seconds = (last - first) as f64 * 3600.0;
+    Ok(SimulatedSpan { spells: (first..last).map(spell).collect(), warm_up, seconds })
 }
 
 /// Says on stderr how long it took.
@@ -238,7 +214,8 @@ pub(super) fn said(result: &Simulation, stop: &Stop, global: &Global, err: &mut 
         return;
     }
     let requests: u64 = result.classes.iter().map(|c| c.offered).sum();
-    let seconds = stop.started.elapsed().as_secs_f64();
+    let calls: u64 = result.classes.iter().map(|c| c.attempts.sent).sum();
+    let seconds = stop.seconds();
     let worst = match result.verdict {
         None | Some(Verdict::Stable) => "",
         Some(Verdict::Backlogged | Verdict::Overloaded) => ", with waiting",
@@ -246,21 +223,20 @@ pub(super) fn said(result: &Simulation, stop: &Stop, global: &Global, err: &mut 
     // Talk that cannot be written is not missed.
     let _ = writeln!(
         err,
-        "simulated {requests} requests{worst} in {seconds:.2} s ({:.0} a second)",
-        requests as f64 / seconds.max(1e-9)
+        "simulated {requests} tasks{worst} in {seconds:.2} s ({:.0} attempts a second)",
+        calls as f64 / seconds.max(1e-9)
     );
 }
 
 /// Writes down what happens, where that is asked for.
 pub(super) struct Recorder {
-    names: BTreeMap<String, Vec<String>>,
     outcomes: Option<(OutcomesCsv<Growing>, std::path::PathBuf)>,
     trace: Option<(Trace<Growing>, std::path::PathBuf)>,
     error: Option<Failure>,
 }
 
 impl Recorder {
-    pub(super) fn new(args: &SimulateArgs, input: &SimulateInput) -> Result<Option<Self>, Failure> {
+    pub(super) fn new(args: &SimulateArgs) -> Result<Option<Self>, Failure> {
         let outcomes = match &args.outcomes {
             Some(path) => {
                 let csv = OutcomesCsv::new(Growing::create(path)?);
@@ -278,16 +254,7 @@ impl Recorder {
         if outcomes.is_none() && trace.is_none() {
             return Ok(None);
         }
-        let names = input
-            .pools
-            .iter()
-            .map(|p| (p.name.clone(), p.classes.iter().map(|c| c.class.name.clone()).collect()))
-            .collect();
-        Ok(Some(Self { names, outcomes, trace, error: None }))
-    }
-
-    fn class(&self, pool: &str, class: u16) -> String {
-        self.names.get(pool).and_then(|n| n.get(class as usize)).cloned().unwrap_or_default()
+        Ok(Some(Self { outcomes, trace, error: None }))
     }
 
     /// The first failure is told at the end; nothing half-written stays.
@@ -314,23 +281,22 @@ impl Recorder {
 }
 
 impl Record for Recorder {
-    fn outcome(&mut self, pool: &str, run: u32, o: &Outcome) {
-        let class = self.class(pool, o.class);
+    fn attempt(&mut self, target: &str, class: &str, run: u32, attempt: &Attempt<'_>) {
         if let Some((csv, path)) = &mut self.outcomes {
-            let (result, path) = (csv.add(pool, &class, run, o), path.clone());
+            let (result, path) = (csv.add(target, class, run, attempt), path.clone());
             self.keep(&path, result.map_err(|e| e.to_string()));
         }
         if run == 0
             && let Some((trace, path)) = &mut self.trace
         {
-            let (result, path) = (trace.request(pool, &class, o), path.clone());
+            let (result, path) = (trace.attempt(target, class, attempt), path.clone());
             self.keep(&path, result.map_err(|e| e.to_string()));
         }
     }
 
-    fn stretch(&mut self, pool: &str, stretch: &Stretch) {
+    fn stretch(&mut self, pool: &str, replica: usize, stretch: &Stretch) {
         if let Some((trace, path)) = &mut self.trace {
-            let (result, path) = (trace.stretch(pool, stretch), path.clone());
+            let (result, path) = (trace.stretch(pool, replica, stretch), path.clone());
             self.keep(&path, result.map_err(|e| e.to_string()));
         }
     }
@@ -388,6 +354,10 @@ impl Stop {
             );
         }
         !INTERRUPTED.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
     }
 
     pub(super) fn notes(&self) -> Vec<String> {

@@ -3,6 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::Value;
 
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -17,6 +21,54 @@ pub fn plimsoll(args: &[&str]) -> Output {
         .stdin(Stdio::null())
         .output()
         .expect("the program starts")
+}
+
+/// What it prints on stdout, and its exit code: whatever it is asked, it ends by itself within two minutes.
+pub fn run(arguments: &[&str]) -> (i32, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(arguments)
+        .current_dir(repository())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    let (told, hears) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = std::io::Read::read_to_end(&mut stdout, &mut bytes);
+        let _ = told.send(read.map(|_| bytes));
+    });
+    let Ok(read) = hears.recv_timeout(Duration::from_secs(120)) else {
+        let _ = child.kill();
+        panic!("`plimsoll {}` does not end", arguments.join(" "));
+    };
+    reader.join().expect("it read");
+    let code = child.wait().expect("it ended").code().expect("it ends by itself");
+    (code, text(&read.expect("readable")))
+}
+
+/// The same, as a document.
+pub fn json(arguments: &[&str]) -> (i32, Value) {
+    let (code, printed) = run(&[arguments, &["--json"]].concat());
+    (code, serde_json::from_str(&printed).unwrap_or_else(|e| panic!("{e}: {printed}")))
+}
+
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+pub fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
+/// The first thing that is wrong, and what is said to help.
+pub fn diagnostic(failure: &Value) -> (String, String) {
+    assert_eq!(failure["schema"], "plimsoll/error/v1", "{failure}");
+    let of = |key: &str| failure["diagnostics"][0][key].as_str().unwrap_or_default().to_owned();
+    (of("message"), of("help"))
 }
 
 pub fn text(bytes: &[u8]) -> String {

@@ -1,0 +1,308 @@
+//! A service curve: a screen with a picture, and a document.
+
+use std::fmt::Write as _;
+
+use plimsoll_study::{Curve, CurveMark, CurvePoint, LoadLine, Verdict};
+use plimsoll_units::grouped;
+use serde::Serialize;
+use serde_json::{Value, json};
+use textplots::{Chart, Plot, Shape};
+
+use crate::simulate::{milliseconds, percent};
+use crate::text::{Heading, aligned};
+
+/// What a curve is of.
+#[derive(Clone, Debug)]
+pub struct CurveDocument<'a> {
+    /// The study's name.
+    pub name: &'a str,
+    /// The file it was read from.
+    pub file: &'a str,
+    /// When the hour begins.
+    pub from: String,
+    /// Where its step times come from.
+    pub step_times: &'a str,
+    /// How it came out.
+    pub result: &'a Curve,
+    /// What a load test measured, to be held against it.
+    pub load_test: &'a [LoadTestPoint],
+}
+
+/// A measured point, beside what the curve says at its load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadTestPoint {
+    /// Where it was read.
+    pub origin: String,
+    /// Requests a second that were offered.
+    pub offered_per_s: f64,
+    /// Requests a second that were answered.
+    pub achieved_per_s: Option<f64>,
+    /// What the curve says for the same load; none beyond its points.
+    pub predicted_per_s: Option<f64>,
+    /// The mean first token, as measured.
+    pub ttft_mean_ms: Option<f64>,
+}
+
+/// The curve as a JSON document.
+pub fn curve_json(document: &CurveDocument<'_>, version: &str) -> Value {
+    let mut value = json!({
+        "schema": "plimsoll/curve/v1", "version": version, "name": document.name, "file": document.file,
+        "from": document.from, "step_times": document.step_times,
+    });
+    if let (Value::Object(value), Ok(Value::Object(body))) =
+        (&mut value, serde_json::to_value(document.result))
+    {
+        value.extend(body);
+        value.insert("load_test".to_owned(), json!(document.load_test));
+    }
+    value
+}
+
+/// The first screen.
+pub fn curve_text(document: &CurveDocument<'_>, heading: Heading) -> String {
+    let curve = document.result;
+    let mut out = heading.apply(document.name);
+    let _ = writeln!(
+        out,
+        "\nhour from {} · seed {} · {} runs a point · {:.0} s of warm-up",
+        document.from, curve.seed, curve.runs, curve.warm_up_s
+    );
+    let _ = writeln!(out, "step times: {}\n", document.step_times);
+    out.push_str(&picture(document));
+    out.push_str(&points(&curve.points, curve));
+    out.push('\n');
+    let _ = match &curve.load_line {
+        Some(line) => writeln!(
+            out,
+            "load line: {} tasks/s, {} times the demand{}",
+            rate(line.offered_per_s),
+            times(line.load),
+            match (line.fails_at_load, line.sure) {
+                (None, _) => ", the most that was tried: where it ends is not known".to_owned(),
+                (Some(at), true) => format!("; {} times is too much", times(at)),
+                (Some(at), false) => format!(
+                    "; {} times is too much; too few tasks were seen to be as sure as was asked for",
+                    times(at)
+                ),
+            }
+        ),
+        None => writeln!(
+            out,
+            "load line: none: no load that was tried keeps every promise, not even {} times the demand",
+            times(curve.points.first().map_or(0.0, |p| p.load))
+        ),
+    };
+    if let Some(CurveMark { load, offered_per_s, goodput_per_s, .. }) = &curve.knee {
+        let _ = writeln!(
+            out,
+            "knee: {} tasks/s, {} times the demand, of which {} good/s",
+            rate(*offered_per_s),
+            times(*load),
+            rate(*goodput_per_s)
+        );
+    }
+    if let Some(resource) = &curve.binding.resource {
+        let of = curve.binding.of.as_ref().map_or(String::new(), |of| format!(" of {of}"));
+        let _ = writeln!(out, "what binds: {}{of}", resource.replace('_', " "));
+    }
+    if let Some(signal) = &curve.binding.first_signal {
+        let _ = writeln!(out, "first to degrade: {signal}");
+    }
+    if let Some(peak) = &curve.peak_throughput {
+        let _ = writeln!(
+            out,
+            "peak throughput: {} tokens/s at {} times the demand, UNSAFE: {} of tasks are good there",
+            grouped(peak.output_tokens_per_s.round() as u64),
+            times(peak.load),
+            peak.attainment.map_or("an unknown share".to_owned(), percent)
+        );
+    }
+    if !curve.load_lines.is_empty() {
+        out.push('\n');
+        out.push_str(&load_lines_text(&curve.load_lines));
+    }
+    if !document.load_test.is_empty() {
+        out.push('\n');
+        out.push_str(&load_test(document.load_test));
+    }
+    if !curve.notes.is_empty() {
+        out.push_str("\nTo know before trusting a number:\n");
+        for note in &curve.notes {
+            let _ = writeln!(out, "- {note}");
+        }
+    }
+    out
+}
+
+/// As many digits as anybody reads.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        none if none <= 0.0 => "0.00".to_owned(),
+        few if few < 1.0 => times(few),
+        some if some < 100.0 => format!("{some:.2}"),
+        many => grouped(many.round() as u64),
+    }
+}
+
+/// Three digits of a factor, of which a small one has its zeros before them.
+fn times(factor: f64) -> String {
+    if factor < 1e-6 {
+        return format!("{factor:.2}");
+    }
+    let zeros = (-factor.log10()).ceil().max(0.0) as usize;
+    format!("{factor:.*}", zeros + 2)
+}
+
+fn picture(document: &CurveDocument<'_>) -> String {
+    let points = &document.result.points;
+    let Some(most) = points.iter().map(|p| p.offered_per_s).reduce(f64::max) else {
+        return String::new();
+    };
+    let of = |y: fn(&CurvePoint) -> f64| -> Vec<(f32, f32)> {
+        let all = points.iter().map(|p| (p.offered_per_s as f32, y(p) as f32));
+        std::iter::once((0.0, 0.0)).chain(all).collect()
+    };
+    let good = of(|p| p.goodput_per_s);
+    let line = document.result.load_line.as_ref().map_or_else(Vec::new, |line| {
+        let high = good.iter().map(|p| p.1).fold(0.0, f32::max);
+        (0..=40)
+            .map(|i| (line.offered_per_s as f32, high * i as f32 / 40.0))
+            .collect::<Vec<(f32, f32)>>()
+    });
+    let measured: Vec<(f32, f32)> = document
+        .load_test
+        .iter()
+        .filter_map(|p| Some((p.offered_per_s as f32, p.achieved_per_s? as f32)))
+        .collect();
+    let shape = Shape::Lines(&good);
+    let (line, tested) = (Shape::Points(&line), Shape::Points(&measured));
+    let mut chart = Chart::new(120, 36, 0.0, most as f32);
+    let mut plotted: &mut Chart<'_> = chart.lineplot(&shape);
+    if document.result.load_line.is_some() {
+        plotted = plotted.lineplot(&line);
+    }
+    if !measured.is_empty() {
+        plotted = plotted.lineplot(&tested);
+    }
+    plotted.axis();
+    plotted.figures();
+    let drawn = plotted.to_string();
+    let mut out = String::from("good tasks/s (up) against offered tasks/s");
+    if document.result.load_line.is_some() {
+        out.push_str("; the upright line is the load line");
+    }
+    if !measured.is_empty() {
+        out.push_str("; single dots are the load test's, answered");
+    }
+    out.push('\n');
+    for row in drawn.lines() {
+        let _ = writeln!(out, "{}", row.trim_end());
+    }
+    out.push('\n');
+    out
+}
+
+fn points(points: &[CurvePoint], curve: &Curve) -> String {
+    let header = [
+        "load",
+        "offered/s",
+        "done/s",
+        "good/s",
+        "interval",
+        "good",
+        "errors",
+        "queue",
+        "busy",
+        "KV",
+        "good/s/device",
+        "TTFT p95",
+        "TPOT p95",
+        "",
+    ];
+    let at = |mark: &Option<CurveMark>, point: &CurvePoint| {
+        mark.as_ref().is_some_and(|mark| mark.load.to_bits() == point.load.to_bits())
+    };
+    let rows: Vec<Vec<String>> = points
+        .iter()
+        .map(|p| {
+            let mut what: Vec<String> = Vec::new();
+            if at(&curve.load_line, p) {
+                what.push("LOAD LINE".to_owned());
+            }
+            if at(&curve.knee, p) {
+                what.push("knee".to_owned());
+            }
+            if let Some(by) = &p.fails_by {
+                what.push(format!("fails by {by}"));
+            }
+            if p.verdict == Some(Verdict::Overloaded) {
+                what.push("overloaded".to_owned());
+            }
+            let ms = |value: Option<f64>| value.map_or("-".to_owned(), milliseconds);
+            vec![
+                times(p.load),
+                rate(p.offered_per_s),
+                rate(p.achieved_per_s),
+                rate(p.goodput_per_s),
+                p.goodput_interval.map_or("-".to_owned(), |span| {
+                    format!("{}..{}", rate(span.low.max(0.0)), rate(span.high))
+                }),
+                p.attainment.map_or("-".to_owned(), percent),
+                percent(p.errors),
+                format!("{:.1}", p.queue_mean),
+                percent(p.busy.min(1.0)),
+                percent(p.kv),
+                p.goodput_per_device.map_or("-".to_owned(), rate),
+                ms(p.ttft_p95_ms),
+                ms(p.tpot_p95_ms),
+                what.join(", "),
+            ]
+        })
+        .collect();
+    aligned(&header, &rows, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+}
+
+/// Lines of resources.
+pub(crate) fn load_lines_text(lines: &[LoadLine]) -> String {
+    let rows: Vec<Vec<String>> = lines
+        .iter()
+        .map(|line| {
+            let number = |x: f64| {
+                if x < 1.0 { times(x) } else { rate(x) }
+            };
+            vec![
+                line.resource.replace('_', " "),
+                line.lever.to_owned(),
+                number(line.demand),
+                match (line.load_line, line.holds_at_demand) {
+                    (Some(at), _) => number(at),
+                    (None, true) => "beyond".to_owned(),
+                    (None, false) => "none".to_owned(),
+                },
+                line.factor.map_or("-".to_owned(), times),
+                line.unit.to_owned(),
+                line.binding.as_ref().map_or("-".to_owned(), |b| b.replace('_', " ")),
+            ]
+        })
+        .collect();
+    let header = ["resource", "lever", "demand", "load line", "times", "unit", "binds"];
+    aligned(&header, &rows, &[2, 3, 4])
+}
+
+fn load_test(points: &[LoadTestPoint]) -> String {
+    let rows: Vec<Vec<String>> = points
+        .iter()
+        .map(|p| {
+            let maybe = |x: Option<f64>| x.map_or("-".to_owned(), rate);
+            vec![
+                rate(p.offered_per_s),
+                maybe(p.achieved_per_s),
+                maybe(p.predicted_per_s),
+                p.ttft_mean_ms.map_or("-".to_owned(), milliseconds),
+                p.origin.clone(),
+            ]
+        })
+        .collect();
+    let header = ["offered/s", "measured/s", "curve/s", "TTFT mean ms", "load test"];
+    aligned(&header, &rows, &[0, 1, 2, 3])
+}

@@ -1,0 +1,897 @@
+//! The service curve: what a fleet gives for what is asked of it, and the line to which it may be loaded.
+//!
+//! A point is a simulation of the same demand at a multiple of its rate. Points are looked for where they decide: the load is doubled until the fleet cannot carry it,
+//! the edge is halved in on from both sides, and what is left of the points is spread over the rest. The method is in `docs/model.md`, "The service curve".
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use plimsoll_sim::{RouteSpec, Target};
+use plimsoll_stats::Process;
+use plimsoll_stats::share_interval;
+use plimsoll_workload::Shift;
+use serde::Serialize;
+
+use crate::arrivals::{SimulatedClass, Spell, longest_pauses, mean_pauses};
+use crate::demand::{Span, StudyError};
+use crate::simulate::{
+    AttemptCounts, ClassResult, Distribution, PoolResult, Record, SimulateInput, Simulation,
+    Source, Verdict, simulate,
+};
+
+/// What a class is held to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassTarget {
+    /// The share of its tasks that must be good.
+    pub attainment: f64,
+    /// Tails of the population that must hold.
+    pub tails: Vec<Tail>,
+}
+
+/// A percentile that must not be above a bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tail {
+    /// As the scenario calls it.
+    pub key: &'static str,
+    /// Of what.
+    pub metric: TailMetric,
+    /// Which.
+    pub percentile: Percentile,
+    /// The bound, in milliseconds.
+    pub most_ms: f64,
+}
+
+/// What a tail is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TailMetric {
+    /// First tokens.
+    Ttft,
+    /// Gaps between tokens.
+    Itl,
+    /// Mean gaps.
+    Tpot,
+    /// Last tokens.
+    E2e,
+}
+
+/// Percentiles that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Percentile {
+    /// The median.
+    P50,
+    /// 95 in 100.
+    P95,
+    /// 99 in 100.
+    P99,
+}
+
+impl Tail {
+    fn value(&self, class: &ClassResult) -> Option<f64> {
+        let of = match self.metric {
+            TailMetric::Ttft => class.ttft_ms,
+            TailMetric::Itl => class.itl_ms,
+            TailMetric::Tpot => class.tpot_ms,
+            TailMetric::E2e => class.e2e_ms,
+        }?;
+        Some(match self.percentile {
+            Percentile::P50 => of.p50,
+            Percentile::P95 => of.p95,
+            Percentile::P99 => of.p99,
+        })
+    }
+}
+
+/// What a curve is drawn from.
+#[derive(Clone, Debug)]
+pub struct CurveInput {
+    /// The fleet and its demand; what goes wrong in it is left aside, and its replicas stay as they are.
+    pub fleet: SimulateInput,
+    /// What each class is held to.
+    pub targets: Vec<ClassTarget>,
+    /// The hour, and whether events count.
+    pub hour: usize,
+    /// Whether events count.
+    pub events: bool,
+    /// Points to draw.
+    pub points: usize,
+    /// Calls of a point, over all runs.
+    pub calls: f64,
+    /// How often a load is looked at again, four times as long, where it is not clear whether promises are kept.
+    pub longer: u32,
+    /// Whether lines are looked for resource by resource, too.
+    pub by_resource: bool,
+}
+
+/// A service curve.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// Makes it repeatable.
+    pub seed: u64,
+    /// Runs behind each point.
+    pub runs: u32,
+    /// Seconds that each run of a point counts at the demand's own rate, and those before.
+    pub seconds: f64,
+    /// The warm-up.
+    pub warm_up_s: f64,
+    /// Calls of models that a task makes, on average.
+    pub calls_per_task: f64,
+    /// Tokens that the demand itself keeps resident: as many as were seen at its own load, or as the lightest load has for each of it, whichever is more.
+    pub resident_kv_tokens: f64,
+    /// Points, from little load to much.
+    pub points: Vec<CurvePoint>,
+    /// Where more load stops giving more good tasks.
+    pub knee: Option<CurveMark>,
+    /// The most load at which every class gets what it was promised; none where not even a hundredth of the demand does.
+    pub load_line: Option<CurveMark>,
+    /// The same resource by resource, where only one lever moves.
+    pub load_lines: Vec<LoadLine>,
+    /// What stops it from carrying more.
+    pub binding: CurveBinding,
+    /// The most that it gives at any price: not to be planned with.
+    pub peak_throughput: Option<Peak>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// A point of the curve.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// Times the demand.
+    pub load: f64,
+    /// Tasks that came a second.
+    pub offered_per_s: f64,
+    /// Tasks that were completed a second.
+    pub achieved_per_s: f64,
+    /// Good tasks a second.
+    pub goodput_per_s: f64,
+    /// How sure that is.
+    pub goodput_interval: Option<Span>,
+    /// Good tasks a second of a device.
+    pub goodput_per_device: Option<f64>,
+    /// Good tasks among those that came, of the class that has least of them against what it was promised.
+    pub attainment: Option<f64>,
+    /// The share of tasks that failed in any way.
+    pub errors: f64,
+    /// Requests that waited, of all pools.
+    pub queue_mean: f64,
+    /// The busiest pool's share of the time.
+    pub busy: f64,
+    /// The fullest pool's share of its blocks.
+    pub kv: f64,
+    /// Tokens generated a second, of all pools and providers.
+    pub output_tokens_per_s: f64,
+    /// The worst class's.
+    pub ttft_p95_ms: Option<f64>,
+    /// The worst class's.
+    pub tpot_p95_ms: Option<f64>,
+    /// Whether it keeps up.
+    pub verdict: Option<Verdict>,
+    /// Whether every class gets what it was promised.
+    pub meets: bool,
+    /// Whether that is as sure as was asked for, however long it was looked at.
+    pub sure: bool,
+    /// What does not, first of all.
+    pub fails_by: Option<String>,
+}
+
+/// A place on the curve.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CurveMark {
+    /// Times the demand.
+    pub load: f64,
+    /// Tasks a second that come there.
+    pub offered_per_s: f64,
+    /// Good tasks a second there.
+    pub goodput_per_s: f64,
+    /// The next load that was tried and does not do.
+    pub fails_at_load: Option<f64>,
+    /// Whether promises are kept there as surely as was asked for.
+    pub sure: bool,
+}
+
+/// The most of a resource that keeps every promise when only its own lever moves.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadLine {
+    /// `requests`, `fresh_prompt_tokens`, `output_tokens`, `resident_kv_tokens` or `mix`.
+    pub resource: &'static str,
+    /// What moves: `rate`, `prompt`, `output`, `context`.
+    pub lever: &'static str,
+    /// Of what the numbers are.
+    pub unit: &'static str,
+    /// What the demand itself needs.
+    pub demand: f64,
+    /// The line; none where it is beyond what was tried, or nothing keeps the promise.
+    pub load_line: Option<f64>,
+    /// Times the lever.
+    pub factor: Option<f64>,
+    /// Whether the demand itself keeps every promise.
+    pub holds_at_demand: bool,
+    /// What stops it.
+    pub binding: Option<String>,
+}
+
+/// What stops a fleet from carrying more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CurveBinding {
+    /// `kv`, `sequences`, `token_budget`, `memory_bandwidth`, `compute`, `host`, `provider`, `tool`, or `context_length` where requests are longer than anything takes.
+    pub resource: Option<String>,
+    /// Where.
+    pub of: Option<String>,
+    /// The first promise that is not kept: `ttft`, `tpot`, `e2e`, `gap`, `errors`, `queue`, or a tail by its key.
+    pub first_signal: Option<String>,
+    /// The load at which that was seen.
+    pub at_load: Option<f64>,
+}
+
+/// The most that a fleet gives at any price.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Peak {
+    /// Times the demand.
+    pub load: f64,
+    /// Tasks completed a second.
+    pub achieved_per_s: f64,
+    /// Tokens generated a second.
+    pub output_tokens_per_s: f64,
+    /// Good ones among the tasks there.
+    pub attainment: Option<f64>,
+    /// Always: whoever plans with it has planned for nobody being served well.
+    pub safe: bool,
+}
+
+/// Nobody writes anything down.
+struct Nothing;
+
+impl Record for Nothing {}
+
+/// A load that was tried.
+struct Tried {
+    load: f64,
+    result: Simulation,
+    judged: Judged,
+}
+
+/// Whether promises are kept.
+pub(crate) struct Judged {
+    pub(crate) meets: bool,
+    /// Whether there is no doubt, as surely as was asked for.
+    sure: bool,
+    pub(crate) fails_by: Option<String>,
+    pub(crate) attainment: Option<f64>,
+}
+
+/// Calls of a point, over all runs: enough where promises are clearly kept or broken.
+pub const CURVE_CALLS: f64 = 24_000.0;
+/// Calls of a load at most where lines are looked for resource by resource.
+const CALLS_BY_RESOURCE: f64 = 16_000.0;
+/// The edge is known to this share of its load.
+const EDGE: f64 = 0.03;
+/// Loads that are tried at most on the way to where the fleet cannot carry more.
+const STEPS: u32 = 8;
+/// Runs of each load where lines are looked for resource by resource.
+const RUNS_BY_RESOURCE: u32 = 4;
+/// Loads that show the shape of every curve, however few points are asked for: far beyond the line, and far below it.
+const BEYOND: usize = 2;
+
+/// Tasks under way at which a fleet has so much more than it can run at once that it will not come back.
+pub(crate) fn hopeless(fleet: &SimulateInput) -> u64 {
+    let seats = fleet.pools.iter().map(|pool| {
+        (pool.life.limits.max_num_seqs as u64).saturating_mul(u64::from(pool.life.replicas))
+    });
+    seats.sum::<u64>().saturating_mul(8).max(20_000)
+}
+
+struct Sweep<'a> {
+    input: &'a CurveInput,
+    go_on: &'a (dyn Fn() -> bool + Sync),
+    base: SimulateInput,
+    /// Calls a second of the demand, of all classes.
+    rate: f64,
+    /// Seconds that a call of each class took in the last run, and takes where nobody waits.
+    calls_take: RefCell<Vec<f64>>,
+    calls_take_alone: Vec<f64>,
+}
+
+impl<'a> Sweep<'a> {
+    fn new(input: &'a CurveInput, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        let mut base = input.fleet.clone();
+        base.chance = false;
+        base.incidents.clear();
+        base.surges.clear();
+        base.window = None;
+        base.pools.iter_mut().for_each(|pool| pool.life.scaling = None);
+        base.hopeless = Some(hopeless(&base));
+        let calls = |c: &SimulatedClass| {
+            c.rate(input.hour, input.events) * c.class.task.mean_requests().max(1.0)
+        };
+        let rate: f64 = base.classes.iter().map(calls).sum();
+        let alone = vec![0.0; base.classes.len()];
+        Self {
+            input,
+            go_on,
+            base,
+            rate,
+            calls_take: RefCell::new(alone.clone()),
+            calls_take_alone: alone,
+        }
+    }
+
+    fn run(&self, lever: Shift, calls: f64) -> Result<Simulation, StudyError> {
+        let mut own = self.base.clone();
+        own.lever = lever;
+        // Tasks are under way from the beginning, as far as they would be were their calls to take as long as in the last run; and as long does it take to settle.
+        let mut longest = 0.0f64;
+        for (class, take) in own.classes.iter_mut().zip(self.calls_take.borrow().iter()) {
+            class.call_seconds = *take;
+            longest = longest.max(*take);
+        }
+        own.warm_up = (3.0 * longest).clamp(10.0, 600.0);
+        // As many calls at every load, but never less time than the warm-up: what takes long has to be seen to its end.
+        let each = calls / f64::from(own.runs);
+        own.seconds =
+            (each / (self.rate * lever.rate).max(1e-9)).clamp(own.warm_up, 7.0 * 86_400.0);
+        // A provider's limits are of minutes, and a minute's worth is there at the beginning.
+        let rented = |route: &RouteSpec| matches!(route.to, Target::Provider(_));
+        if own.classes.iter().flat_map(|class| &class.sent.routes).any(rented) {
+            own.warm_up = own.warm_up.max(120.0);
+            own.seconds = own.seconds.max(600.0);
+        }
+        let until = own.warm_up + own.seconds;
+        let (hour, events) = (self.input.hour, self.input.events);
+        own.source = Source::Classes(vec![Spell { until, hour, events }]);
+        let result = simulate::<Nothing>(&own, None, self.go_on)?;
+        let mut take = self.calls_take.borrow_mut();
+        for (i, class) in result.classes.iter().enumerate() {
+            if let Some(took) = self.call_takes(i, class) {
+                // A backlog is no measure of how long it takes to be served.
+                take[i] = took.clamp(self.calls_take_alone[i], 4.0 * self.calls_take_alone[i]);
+            }
+        }
+        drop(take);
+        Ok(result)
+    }
+
+    /// Seconds that a call of a class took, its task's pauses apart.
+    fn call_takes(&self, i: usize, class: &ClassResult) -> Option<f64> {
+        let pauses = mean_pauses(&self.base.classes[i], self.base.seed);
+        let calls = class.calls as f64 / class.completed.max(1) as f64;
+        let took = class.e2e_ms?.mean / 1e3;
+        Some(((took - pauses) / calls.max(1.0)).max(0.0))
+    }
+
+    /// Runs a lever until it is known whether promises are kept, or it has taken long enough: where it is not known then, what was seen decides.
+    fn settled(&self, lever: Shift, calls: f64) -> Result<(Simulation, Judged), StudyError> {
+        let mut calls = calls;
+        for _ in 0..self.input.longer {
+            let result = self.run(lever, calls)?;
+            let judged = judge(&result, self.input);
+            if judged.sure || !(self.go_on)() {
+                return Ok((result, judged));
+            }
+            calls *= 4.0;
+        }
+        let result = self.run(lever, calls)?;
+        let judged = judge(&result, self.input);
+        Ok((result, judged))
+    }
+
+    fn try_load(&self, load: f64) -> Result<Tried, StudyError> {
+        let (result, judged) =
+            self.settled(Shift { rate: load, ..Shift::NONE }, self.input.calls)?;
+        Ok(Tried { load, result, judged })
+    }
+
+    /// A load that decides nothing, and need not be known as well.
+    fn show_load(&self, load: f64) -> Result<Tried, StudyError> {
+        let result = self.run(Shift { rate: load, ..Shift::NONE }, self.input.calls / 2.0)?;
+        let judged = judge(&result, self.input);
+        Ok(Tried { load, result, judged })
+    }
+
+    /// How long tasks take where nobody waits decides how long it takes until a fleet has settled.
+    ///
+    /// Tasks of several calls are under way from the beginning, so it is the time of a call that counts. Says what fails even then.
+    fn settle(&mut self) -> Result<Option<(String, String)>, StudyError> {
+        self.calls_take.borrow_mut().fill(10.0);
+        self.calls_take_alone.fill(10.0);
+        // Half a call a second for each replica is nothing, however much is asked for.
+        let replicas: u32 = self.base.pools.iter().map(|pool| pool.life.replicas).sum();
+        let least = if replicas == 0 { 0.02 } else { 0.5 * f64::from(replicas) / self.rate };
+        let light = self.run(Shift { rate: least.min(0.02), ..Shift::NONE }, 2_000.0)?;
+        // Whoever came last is seen to the end, were nobody in the way; more than that is a backlog.
+        let tasks = light.classes.iter().filter_map(|c| c.e2e_ms).map(|d| d.p99 / 1e3);
+        let pauses = longest_pauses(&self.base.classes, self.base.seed);
+        let longest = tasks.fold(pauses, f64::max);
+        self.base.work_off = Some((2.0 * longest).max(60.0));
+        for (i, class) in light.classes.iter().enumerate() {
+            self.calls_take_alone[i] = self.call_takes(i, class).unwrap_or(0.0);
+        }
+        self.calls_take.replace(self.calls_take_alone.clone());
+        let far = |(class, target): (&ClassResult, &ClassTarget)| {
+            let level = self.input.fleet.level;
+            let high = |a: f64| bounds(class, a, &light, level).1;
+            let short = class.attainment.is_some_and(|a| high(a) < target.attainment);
+            let tail = target.tails.iter().find(|t| t.value(class).is_some_and(|v| v > t.most_ms));
+            let few = class.offered - class.completed - class.left < 5;
+            let fails = !few && failed(class) > 1.0 - target.attainment + 0.005;
+            let by = tail.map(|t| t.key.to_owned()).or(short.then(|| first_signal(class)));
+            let by = by.or(fails.then(|| "errors".to_owned()))?;
+            Some((by, class.name.clone()))
+        };
+        Ok(light.classes.iter().zip(&self.input.targets).find_map(far))
+    }
+
+    /// The largest multiple of a lever that keeps all promises, and the next that does not: within a share of each other. It is looked for from a multiple on, in
+    /// steps of so many times.
+    fn edge(
+        &self,
+        mut meets: impl FnMut(f64) -> Result<bool, StudyError>,
+        (mut load, step): (f64, f64),
+        edge: f64,
+    ) -> Result<(Option<f64>, Option<f64>), StudyError> {
+        let (mut low, mut high) = (None, None);
+        for _ in 0..STEPS {
+            if !(self.go_on)() {
+                return Ok((low, high));
+            }
+            if meets(load)? {
+                low = Some(load);
+                load *= step;
+            } else {
+                high = Some(load);
+                load /= step;
+            }
+            if low.is_some() && high.is_some() {
+                break;
+            }
+        }
+        while let (Some(below), Some(above)) = (low, high)
+            && above / below > 1.0 + edge
+            && (self.go_on)()
+        {
+            let middle = f64::sqrt(below * above);
+            if meets(middle)? { low = Some(middle) } else { high = Some(middle) }
+        }
+        Ok((low, high))
+    }
+
+    fn point(&self, tried: &Tried) -> CurvePoint {
+        let result = &tried.result;
+        let seconds = result.seconds * f64::from(result.runs);
+        let sum = |of: fn(&ClassResult) -> u64| result.classes.iter().map(of).sum::<u64>() as f64;
+        let (offered, completed) = (sum(|c| c.offered), sum(|c| c.completed));
+        let left = sum(|c| c.left);
+        let devices: u64 = result.pools.iter().map(|p| p.replicas * p.devices_per_replica).sum();
+        let goodput = sum(|c| c.good) / seconds;
+        let worst = |of: fn(&ClassResult) -> Option<Distribution>| {
+            result.classes.iter().filter_map(of).map(|d| d.p95).reduce(f64::max)
+        };
+        let most = |of: fn(&PoolResult) -> f64| result.pools.iter().map(of).fold(0.0, f64::max);
+        // What was generated while it counted, not what came of those who came then.
+        let pools: u64 = result.pools.iter().map(|p| p.output_tokens).sum();
+        let providers: u64 = result.providers.iter().map(|p| p.output_tokens).sum();
+        let waiting = result.pools.iter().map(|p| p.utilisation.waiting_mean * p.replicas as f64);
+        CurvePoint {
+            load: tried.load,
+            offered_per_s: offered / seconds,
+            achieved_per_s: result.classes.iter().map(|c| c.completed_per_s).sum(),
+            goodput_per_s: goodput,
+            goodput_interval: self.goodput_interval(result),
+            goodput_per_device: (devices > 0).then(|| goodput / devices as f64),
+            attainment: tried.judged.attainment,
+            errors: (offered - completed - left) / offered.max(1.0),
+            // Of no pools, nothing, and not less.
+            queue_mean: waiting.fold(0.0, |sum, own| sum + own),
+            busy: most(|p| p.utilisation.busy),
+            kv: most(|p| p.utilisation.kv_mean),
+            output_tokens_per_s: (pools + providers) as f64 / seconds,
+            ttft_p95_ms: worst(|c| c.ttft_ms),
+            tpot_p95_ms: worst(|c| c.tpot_ms),
+            verdict: result.verdict,
+            meets: tried.judged.meets,
+            sure: tried.judged.sure,
+            fails_by: tried.judged.fails_by.clone(),
+        }
+    }
+
+    /// The goodput of all classes; where there are several their bounds are added up, which is wider than it need be.
+    fn goodput_interval(&self, result: &Simulation) -> Option<Span> {
+        let each = result.classes.iter().filter(|c| c.offered > 0).map(|class| {
+            result.intervals.get(&format!("{}.{}.goodput_per_s", class.pool, class.name)).copied()
+        });
+        let all: Option<Vec<Span>> = each.collect();
+        all?.into_iter().reduce(|a, b| Span { low: a.low + b.low, high: a.high + b.high, ..a })
+    }
+
+    fn binding(&self, tried: &Tried) -> CurveBinding {
+        let result = &tried.result;
+        let (resource, of) = binds(result);
+        CurveBinding {
+            resource,
+            of,
+            first_signal: tried.judged.fails_by.clone(),
+            at_load: Some(tried.load),
+        }
+    }
+
+    /// The lines of resources, each with its lever; the whole mix is at its line at `around`. What the demand needs is told by the lightest load that was tried: where much is
+    /// not served, what is served says nothing of it.
+    fn lines(
+        &mut self,
+        around: Option<f64>,
+        lightest: &Tried,
+    ) -> Result<Vec<LoadLine>, StudyError> {
+        // They are many, and none of them decides.
+        self.base.runs = self.base.runs.min(RUNS_BY_RESOURCE);
+        let own = self.run(Shift::NONE, self.input.calls.min(CALLS_BY_RESOURCE))?;
+        let holds = judge(&own, self.input).meets;
+        let from = around.unwrap_or(0.5).clamp(0.1, 8.0);
+        LEVERS.iter().map(|lever| self.line(lever, lightest, (&own, holds), from)).collect()
+    }
+
+    fn line(
+        &self,
+        lever: &Lever,
+        lightest: &Tried,
+        (own, holds): (&Simulation, bool),
+        from: f64,
+    ) -> Result<LoadLine, StudyError> {
+        let mut last: Option<Simulation> = None;
+        let mut broke: Option<Simulation> = None;
+        let edge = self.edge(
+            |factor| {
+                let (result, judged) = {
+                    let calls = self.input.calls.min(CALLS_BY_RESOURCE);
+                    self.settled((lever.shift)(factor), calls)?
+                };
+                let meets = judged.meets;
+                *(if meets { &mut last } else { &mut broke }) = Some(result);
+                Ok(meets)
+            },
+            (from, 1.5),
+            0.05,
+        )?;
+        let flow = (lever.value)(&lightest.result) / lightest.load;
+        Ok(LoadLine {
+            resource: lever.resource,
+            lever: lever.name,
+            unit: lever.unit,
+            demand: if lever.flows { flow } else { (lever.value)(own) },
+            load_line: edge.1.and(last.as_ref()).map(lever.value),
+            factor: edge.1.and(edge.0),
+            holds_at_demand: holds || edge.0.is_some_and(|factor| factor >= 1.0),
+            binding: broke.as_ref().and_then(|result| binds(result).0),
+        })
+    }
+}
+
+/// Whether every class gets what it was promised, and whether that is as sure as was asked for.
+pub(crate) fn judge(result: &Simulation, input: &CurveInput) -> Judged {
+    let (mut fails_by, mut doubt) = (None, false);
+    let mut worst: Option<(f64, f64)> = None;
+    for (class, target) in result.classes.iter().zip(&input.targets) {
+        if let Some(attainment) = class.attainment {
+            let (low, high) = bounds(class, attainment, result, input.fleet.level);
+            let short = target.attainment - attainment;
+            if worst.is_none_or(|(before, _)| short > before) {
+                worst = Some((short, attainment));
+            }
+            doubt |= low < target.attainment && target.attainment <= high;
+            if attainment < target.attainment {
+                fails_by = fails_by.or_else(|| Some(first_signal(class)));
+            }
+        }
+        for tail in &target.tails {
+            if tail.value(class).is_some_and(|value| value > tail.most_ms) {
+                fails_by = fails_by.or(Some(tail.key.to_owned()));
+            }
+        }
+        if failed(class) > 1.0 - target.attainment {
+            fails_by = fails_by.or(Some("errors".to_owned()));
+        }
+    }
+    // Whoever is turned away is counted above; a line that grows is trouble to come.
+    let lines =
+        result.pools.iter().map(|p| p.verdict).chain(result.tools.iter().map(|t| t.verdict));
+    if lines.into_iter().any(|verdict| verdict.is_none_or(|v| v == Verdict::Overloaded)) {
+        fails_by = fails_by.or(Some("queue".to_owned()));
+        doubt = false;
+    }
+    let attainment = worst.map(|(_, attainment)| attainment);
+    Judged { meets: fails_by.is_none(), sure: !doubt, fails_by, attainment }
+}
+
+/// Between what a class's attainment is: runs differ, and few tasks say little, whichever is wider.
+fn bounds(class: &ClassResult, attainment: f64, result: &Simulation, level: f64) -> (f64, f64) {
+    let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let waited = class.offered - (class.left - class.left_overdue);
+    let few = share_interval(whole(class.good), whole(waited), level);
+    let (low, high) = few.map_or((attainment, attainment), |few| (few.low, few.high));
+    let runs = result.intervals.get(&format!("{}.{}.attainment", class.pool, class.name));
+    runs.map_or((low, high), |runs| (low.min(runs.low), high.max(runs.high)))
+}
+
+/// The threshold that most tasks of a class missed.
+fn first_signal(class: &ClassResult) -> String {
+    let missed = &class.missed;
+    let signals = [
+        ("errors", class.offered - class.completed - class.left),
+        ("ttft", missed.ttft),
+        ("tpot", missed.tpot),
+        ("e2e", missed.e2e),
+        ("gap", missed.gap),
+    ];
+    // Of those that as many missed, the one that is seen first.
+    let most = signals.into_iter().rev().max_by_key(|(_, count)| *count);
+    most.map_or("errors", |(name, _)| name).to_owned()
+}
+
+/// The share of a class's tasks that failed in any way; users who left did not.
+fn failed(class: &ClassResult) -> f64 {
+    let failed = class.offered - class.completed - class.left;
+    failed as f64 / class.offered.max(1) as f64
+}
+
+/// What keeps a fleet from doing more, as a simulation shows it.
+fn binds(result: &Simulation) -> (Option<String>, Option<String>) {
+    let found = |resource: &str, of: &str| (Some(resource.to_owned()), Some(of.to_owned()));
+    // Where most that fail are longer than anything takes, nothing else is to blame.
+    let long = result.classes.iter().find(|class| {
+        failed(class) > 0.002 && class.too_long * 2 > class.offered - class.completed - class.left
+    });
+    if let Some(class) = long {
+        return found("context_length", &class.pool);
+    }
+    // Whoever turns most away, where that is what is wrong.
+    let turned = |attempts: &AttemptCounts| attempts.refused + attempts.nobody_there;
+    let all: u64 = result.classes.iter().map(|class| class.attempts.sent).sum();
+    let provider = result.providers.iter().max_by_key(|p| turned(&p.attempts));
+    let pools: u64 = result.pools.iter().map(|p| turned(&p.attempts)).sum();
+    if let Some(provider) = provider
+        && turned(&provider.attempts) > pools
+        && turned(&provider.attempts) * 200 > all
+    {
+        return found("provider", &provider.name);
+    }
+    let own = &result.binding;
+    // Whoever waits waits for something.
+    if own.share_of_time > 0.02
+        && let (Some(resource), Some(of)) = (own.resource, &own.pool)
+        && resource != "provider"
+    {
+        return found(resource, of);
+    }
+    let busiest = result.pools.iter().max_by(|a, b| {
+        let strain = |p: &PoolResult| (p.verdict, p.utilisation.busy);
+        let (a, b) = (strain(a), strain(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
+    let Some(pool) = busiest else {
+        return provider.map_or((None, None), |provider| found("provider", &provider.name));
+    };
+    let u = &pool.utilisation;
+    let shares = [("memory_bandwidth", u.bandwidth), ("compute", u.compute), ("host", u.path)];
+    let most = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    (most.map(|(name, _)| name.to_owned()), Some(pool.name.clone()))
+}
+
+/// What moves one resource, and how that is measured.
+struct Lever {
+    resource: &'static str,
+    name: &'static str,
+    unit: &'static str,
+    shift: fn(f64) -> Shift,
+    value: fn(&Simulation) -> f64,
+    /// Whether it comes with the load, and not with how long it is kept.
+    flows: bool,
+}
+
+/// Tokens that all pools held, on average.
+fn resident(result: &Simulation) -> f64 {
+    let pools = result.pools.iter().map(|p| {
+        let tokens = p.kv_blocks as f64 * p.kv_block_tokens as f64;
+        p.utilisation.kv_mean * tokens * p.replicas as f64
+    });
+    pools.sum::<f64>().max(0.0)
+}
+
+fn per_second(result: &Simulation, of: fn(&ClassResult) -> u64) -> f64 {
+    let seconds = result.seconds * f64::from(result.runs);
+    result.classes.iter().map(of).sum::<u64>() as f64 / seconds
+}
+
+const LEVERS: [Lever; 3] = [
+    Lever {
+        resource: "fresh_prompt_tokens",
+        name: "prompt",
+        unit: "tokens/s",
+        shift: |factor| Shift { prompt: factor, ..Shift::NONE },
+        value: |result| per_second(result, |c| c.prompt_tokens - c.cached_tokens),
+        flows: true,
+    },
+    Lever {
+        resource: "output_tokens",
+        name: "output",
+        unit: "tokens/s",
+        shift: |factor| Shift { output: factor, ..Shift::NONE },
+        value: |result| per_second(result, |c| c.output_tokens),
+        flows: true,
+    },
+    Lever {
+        resource: "resident_kv_tokens",
+        name: "context",
+        unit: "tokens",
+        // Prompts and outputs grow, and as much less comes: tokens a second stay, attention apart so does the work; what is held at once grows with how long it is held.
+        shift: |factor| Shift { prompt: factor, output: factor, rate: 1.0 / factor, ..Shift::NONE },
+        value: resident,
+        flows: false,
+    },
+];
+
+/// Draws a service curve. `go_on` is asked now and then; once it says no, what was learnt is said.
+pub fn curve(input: &CurveInput, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Curve, StudyError> {
+    let mut sweep = Sweep::new(input, go_on);
+    let mut notes = Vec::new();
+    if sweep.rate <= 0.0 {
+        return Err(StudyError::Empty);
+    }
+    for own in &sweep.base.classes {
+        if matches!(own.class.process, Process::Flow { burst: Some(_), .. }) {
+            notes.push(format!(
+                "`{}` comes in bursts, of which a point sees few: points differ by chance, too",
+                own.class.name
+            ));
+        }
+    }
+    let unloaded = sweep.settle()?;
+    let mut tried: BTreeMap<u64, Tried> = BTreeMap::new();
+    let mut try_load = |load: f64| -> Result<bool, StudyError> {
+        let one = sweep.try_load(load)?;
+        let meets = one.judged.meets;
+        tried.insert(load.to_bits(), one);
+        Ok(meets)
+    };
+    // Where promises are not kept even without load, no load keeps them.
+    let (line, fails) = match &unloaded {
+        None => sweep.edge(&mut try_load, (1.0, 2.0), EDGE)?,
+        Some((by, class)) => {
+            try_load(1.0)?;
+            notes.push(format!(
+                "{by} of class `{class}` is not kept even where nobody else is served: no load line can be drawn"
+            ));
+            (None, Some(1.0))
+        }
+    };
+    if fails.is_none() {
+        notes.push(
+            "no load that was tried is too much: nothing of this fleet is near its end".to_owned(),
+        );
+    }
+    // The rest of the points show the shape: below the line, and beyond it.
+    let around = line.or(fails).unwrap_or(1.0);
+    // Far beyond it comes first, or the knee and the peak are not seen.
+    let first = [2.0, 0.5, 1.25, 0.75, 1.5, 0.9, 0.25, 0.6, 1.1, 0.4, 3.0, 0.1];
+    // However many are asked for, each finer than the last.
+    let finer = (2..9u32).flat_map(|n| (0..1u32 << n).map(move |i| (n, i)));
+    let finer = finer.map(|(n, i)| 3.0 * f64::from(2 * i + 1) / f64::from(2u32 << n));
+    let shares = (0..).zip(first.into_iter().chain(finer));
+    for (i, load) in shares.map(|(i, share)| (i, around * share)) {
+        if !go_on() || i >= BEYOND && tried.len() >= input.points {
+            break;
+        }
+        let least = if i < first.len() { EDGE } else { 0.0 };
+        let near = |other: f64| (other / load).max(load / other) <= 1.0 + least;
+        if !tried.keys().any(|bits| near(f64::from_bits(*bits))) {
+            let one = sweep.show_load(load)?;
+            tried.insert(load.to_bits(), one);
+        }
+    }
+    let all: Vec<&Tried> = tried.values().collect();
+    let points: Vec<CurvePoint> = all.iter().map(|one| sweep.point(one)).collect();
+    let at = |load: f64| points.iter().find(|p| p.load.to_bits() == load.to_bits());
+    let mark = |load: f64, fails: Option<f64>| {
+        at(load).map(|point| CurveMark {
+            load,
+            offered_per_s: point.offered_per_s,
+            goodput_per_s: point.goodput_per_s,
+            fails_at_load: fails,
+            sure: point.sure,
+        })
+    };
+    let knee = knee(&points);
+    // A line above the knee would be a promise about nothing.
+    let most = line.or(fails).unwrap_or(f64::INFINITY);
+    let most = knee.map_or(most, |knee| most.min(knee.max(points[0].load)));
+    let below = points.iter().filter(|p| p.load <= most && p.meets);
+    let line = below.map(|p| p.load).reduce(f64::max);
+    let broke = fails.and_then(|load| tried.get(&load.to_bits()));
+    let peak = points.iter().max_by(|a, b| a.output_tokens_per_s.total_cmp(&b.output_tokens_per_s));
+    let mut binding = broke.map(|one| sweep.binding(one)).unwrap_or_default();
+    if let Some((by, _)) = &unloaded {
+        (binding.first_signal, binding.at_load) = (Some(by.clone()), None);
+    }
+    let warm_up_s = all.first().map_or(0.0, |one| one.result.warm_up_s);
+    let runs = sweep.base.runs;
+    let mut load_lines = Vec::new();
+    if input.by_resource && unloaded.is_none() && go_on() {
+        load_lines.push(requests(&all, line, binding.resource.clone()));
+        load_lines.extend(sweep.lines(line, all[0])?);
+        load_lines.push(mix(line, binding.resource.clone()));
+    }
+    let each = input.calls / f64::from(runs) / sweep.rate;
+    Ok(Curve {
+        seed: input.fleet.seed.get(),
+        runs,
+        seconds: each.max(warm_up_s),
+        warm_up_s,
+        resident_kv_tokens: {
+            let at = |one: &&Tried| resident(&one.result);
+            let light = all.first().map_or(0.0, |one| at(one) / one.load);
+            let own = all.iter().find(|one| one.load.to_bits() == 1f64.to_bits());
+            own.map_or(light, |own| at(own).max(light))
+        },
+        calls_per_task: all.first().map_or(1.0, |one| {
+            let classes = || one.result.classes.iter();
+            let calls: u64 = classes().map(|c| c.calls).sum();
+            let over: u64 = classes().map(|c| c.offered - c.unfinished).sum();
+            calls as f64 / over.max(1) as f64
+        }),
+        knee: knee.and_then(|load| mark(load, None)),
+        load_line: line.and_then(|load| mark(load, fails)),
+        load_lines,
+        binding,
+        peak_throughput: peak.map(|p| Peak {
+            load: p.load,
+            achieved_per_s: p.achieved_per_s,
+            output_tokens_per_s: p.output_tokens_per_s,
+            attainment: p.attainment,
+            safe: false,
+        }),
+        points,
+        notes,
+    })
+}
+
+/// Calls: their lever is that of the curve itself.
+fn requests(all: &[&Tried], line: Option<f64>, binding: Option<String>) -> LoadLine {
+    let calls = |one: &Tried| per_second(&one.result, |c| c.calls);
+    let at = line.and_then(|line| all.iter().find(|one| one.load.to_bits() == line.to_bits()));
+    LoadLine {
+        resource: "requests",
+        lever: "rate",
+        unit: "1/s",
+        demand: all.first().map_or(0.0, |one| calls(one) / one.load),
+        load_line: at.map(|one| calls(one)),
+        factor: line,
+        holds_at_demand: line.is_some_and(|line| line >= 1.0),
+        binding,
+    }
+}
+
+/// All of the demand, scaled together.
+fn mix(line: Option<f64>, binding: Option<String>) -> LoadLine {
+    LoadLine {
+        resource: "mix",
+        lever: "rate",
+        unit: "times the demand",
+        demand: 1.0,
+        load_line: line,
+        factor: line,
+        holds_at_demand: line.is_some_and(|line| line >= 1.0),
+        binding,
+    }
+}
+
+/// The last load up to which more of it gives at least half as many more good tasks.
+fn knee(points: &[CurvePoint]) -> Option<f64> {
+    let mut last = points.first()?;
+    for point in &points[1..] {
+        let (more, good) =
+            (point.offered_per_s - last.offered_per_s, point.goodput_per_s - last.goodput_per_s);
+        if good < 0.5 * more {
+            // Where nothing is good, more load cannot stop giving more of it.
+            return (last.goodput_per_s > 0.0).then_some(last.load);
+        }
+        last = point;
+    }
+    None
+}

@@ -1,0 +1,235 @@
+//! `curve`: what a fleet gives for what is asked of it, and its load line.
+
+use std::io::Write;
+
+use plimsoll_evidence::results;
+use plimsoll_report::{CurveDocument, LoadTestPoint, curve_json, curve_text};
+use plimsoll_scenario::sections::{Scenario, Survive};
+use plimsoll_scenario::{Diagnostic, Loaded, class_targets, lower_demand};
+use plimsoll_sim::Mishap;
+use plimsoll_study::{
+    CURVE_CALLS, Curve, CurveInput, Demand, Fit, Headroom, HeadroomInput, Load, Lost,
+    SimulatedPool, curve, headroom,
+};
+
+use super::simulate::{Stop, chosen_hour};
+use super::{either, fleet, scenario, today};
+use crate::args::{CurveArgs, Global};
+use crate::failure::Failure;
+use crate::{files, heading};
+
+pub(super) fn answer(
+    args: &CurveArgs,
+    global: &Global,
+    err: &mut dyn Write,
+) -> Result<String, Failure> {
+    // What cannot be read is said before minutes are spent.
+    let tested = args.load_test.as_ref().map(|path| load_test(path)).transpose()?;
+    let loaded = scenario(&args.file, global)?;
+    let demand = lower_demand(&loaded.scenario, today(global, &loaded)).map_err(Failure::one)?;
+    let (hour, events) = chosen_hour(args.hour, &loaded, &demand)?;
+    let span = fleet::one_hour(hour, events, 60.0, 600.0);
+    let pools = fleet::pools(&loaded, &args.file, args.pool.as_deref(), global)?;
+    let (mut own, notes) =
+        fleet::input(&loaded, &demand, pools, args.pool.is_none(), &span, global);
+    own.runs = args.runs.unwrap_or(own.runs);
+    let targets = class_targets(&loaded.scenario, &own.classes);
+    let stop = Stop::new(args.time_limit.get(), global);
+    let input = CurveInput {
+        targets,
+        hour,
+        events,
+        points: usize::try_from(args.points).unwrap_or(12),
+        calls: CURVE_CALLS,
+        longer: 2,
+        by_resource: !args.no_lines,
+        fleet: own,
+    };
+    let mut result = curve(&input, &|| stop.go_on()).map_err(|e| failed(&loaded, &e))?;
+    result.notes.extend(still(&input));
+    result.notes.extend(demand.notes.iter().cloned().chain(notes).chain(stop.notes()));
+    let mut tested = tested.unwrap_or_default();
+    if !tested.is_empty() {
+        result
+            .notes
+            .push("the load test is taken to be of the whole fleet, with this mix".to_owned());
+    }
+    for point in &mut tested {
+        point.predicted_per_s = at_load(&result, point.offered_per_s);
+    }
+    if !global.quiet {
+        // Talk that cannot be written is not missed.
+        let _ = writeln!(err, "drew {} points in {:.2} s", result.points.len(), stop.seconds());
+    }
+    let calibrated = loaded.scenario.pool.iter().any(|p| p.calibration.is_some());
+    let name = args.file.display().to_string();
+    let document = CurveDocument {
+        name: &loaded.scenario.study.name,
+        file: &name,
+        from: demand.hour_label(hour),
+        step_times: if calibrated { "of the pools' calibrations" } else { "built in" },
+        result: &result,
+        load_test: &tested,
+    };
+    Ok(either(
+        global,
+        || curve_json(&document, crate::VERSION),
+        || curve_text(&document, heading()),
+    ))
+}
+
+/// Runs of each load that a review looks at, and calls of all of them.
+const REVIEW_RUNS: u32 = 4;
+const REVIEW_CALLS: f64 = 8_000.0;
+
+/// What the fleet of today may carry of what is asked of it; none where nothing serves, or not all of it can.
+pub(super) fn headroom_of(
+    loaded: &Loaded,
+    file: &std::path::Path,
+    asked: &Demand,
+    budgets: &[Fit],
+    global: &Global,
+) -> Result<Option<Headroom>, Failure> {
+    let scenario = &loaded.scenario;
+    if scenario.pool.is_empty() && scenario.provider.is_empty() || budgets.iter().any(|b| !b.fits) {
+        return Ok(None);
+    }
+    let demand = lower_demand(scenario, today(global, loaded)).map_err(Failure::one)?;
+    let (pools, notes) = fleet::pools(loaded, file, None, global)?;
+    let of = |hour: usize, events: bool| {
+        let span = fleet::one_hour(hour, events, 60.0, 600.0);
+        let pools = (pools.clone(), notes.clone());
+        let (mut fleet, _) = fleet::input(loaded, &demand, pools, true, &span, global);
+        // A review looks at many loads; `curve` looks at each more closely.
+        fleet.runs = fleet.runs.min(REVIEW_RUNS);
+        let targets = class_targets(scenario, &fleet.classes);
+        CurveInput {
+            targets,
+            hour,
+            events,
+            points: 0,
+            calls: REVIEW_CALLS,
+            longer: 1,
+            by_resource: false,
+            fleet,
+        }
+    };
+    let baseline = of(asked.baseline_hour.index, false);
+    if baseline.fleet.classes.is_empty() {
+        return Ok(None);
+    }
+    let lost = lost(scenario, &baseline);
+    let input = HeadroomInput {
+        baseline,
+        launch: asked.launch_hour.map(|hour| of(hour.index, true)),
+        demand: asked,
+        classes: &demand.classes,
+        lost: &lost,
+        label: &|hour| demand.hour_label(hour),
+    };
+    headroom(&input, &|| true).map(Some).map_err(|e| failed(loaded, &e))
+}
+
+/// What may be lost at the peak: a replica of each pool, and whatever the study asks to survive.
+fn lost(scenario: &Scenario, peak: &CurveInput) -> Vec<Lost> {
+    let asked = &scenario.study.reliability;
+    let count = asked.count.get_u32();
+    let pools = || peak.fleet.pools.iter().enumerate().filter(|(_, pool)| pool.life.replicas > 0);
+    let each = |what: &str, of: &dyn Fn(usize) -> Mishap| -> Vec<Lost> {
+        let lost = |(i, pool): (usize, &SimulatedPool)| {
+            let name = format!("{what} of {}", pool.name);
+            Lost { name, what: vec![of(i)] }
+        };
+        pools().map(lost).collect()
+    };
+    let several = |one: &str, many: &str| match count {
+        1 => one.to_owned(),
+        n => format!("{n} {many}"),
+    };
+    let mut all = each("a replica", &|pool| Mishap::Replicas(pool, 1));
+    all.extend(match asked.survive {
+        _ if count == 0 => Vec::new(),
+        Survive::Replica if count > 1 => {
+            each(&several("a replica", "replicas"), &|pool| Mishap::Replicas(pool, count))
+        }
+        Survive::Nothing | Survive::Replica => Vec::new(),
+        Survive::Node => each(&several("a node", "nodes"), &|pool| Mishap::Nodes(pool, count)),
+        Survive::Zone => each(&several("a zone", "zones"), &|pool| Mishap::Zones(pool, count)),
+        Survive::Region => {
+            let used = |region: &usize| pools().any(|(_, pool)| pool.life.regions.contains(region));
+            let named = |region: usize| Lost {
+                name: format!("region {}", peak.fleet.regions[region]),
+                what: vec![Mishap::Region(region)],
+            };
+            (0..peak.fleet.regions.len()).filter(used).map(named).collect()
+        }
+    });
+    all
+}
+
+/// What a curve leaves aside.
+fn still(input: &CurveInput) -> Vec<String> {
+    let fleet = &input.fleet;
+    let mut notes = Vec::new();
+    if !fleet.incidents.is_empty() || !fleet.surges.is_empty() {
+        notes.push("incidents are left out: `simulate` has them".to_owned());
+    }
+    if fleet.pools.iter().any(|pool| pool.life.scaling.is_some()) {
+        notes.push("the curve is of the replicas of today: autoscaling is left out".to_owned());
+    }
+    notes
+}
+
+fn failed(loaded: &Loaded, error: &dyn std::fmt::Display) -> Failure {
+    Failure::one(Diagnostic::about("no-curve", loaded.source.name(), error.to_string()))
+}
+
+/// Points of a load test; what the curve says at their loads is not known yet.
+fn load_test(path: &std::path::Path) -> Result<Vec<LoadTestPoint>, Failure> {
+    let name = path.display().to_string();
+    let found = results(&name, &files::read_text(path)?).map_err(|errors| {
+        Failure::input(errors.iter().map(|e| super::calibrate::complaint(&name, e)).collect())
+    })?;
+    let points: Vec<LoadTestPoint> = found
+        .points
+        .iter()
+        .filter_map(|point| {
+            let offered = match point.load {
+                Load::Rate(rate) => rate,
+                // In a closed loop as much is offered as is answered.
+                _ => point.requests_per_s?,
+            };
+            Some(LoadTestPoint {
+                origin: format!("{} {}", point.origin.tool, point.origin.row),
+                offered_per_s: offered,
+                achieved_per_s: point.requests_per_s,
+                predicted_per_s: None,
+                ttft_mean_ms: point.ttft.mean.map(|s| s * 1e3),
+            })
+        })
+        .collect();
+    if points.is_empty() {
+        let message = "no point of it says how much was offered or answered".to_owned();
+        return Err(Failure::one(
+            Diagnostic::about("bad-load-test", name, message)
+                .help("give results of `vllm bench serve`, `genai-perf` or GuideLLM".to_owned()),
+        ));
+    }
+    Ok(points)
+}
+
+/// What a curve says is done of so many requests a second, on a straight line between its points.
+fn at_load(curve: &Curve, offered: f64) -> Option<f64> {
+    let mut before = (0.0, 0.0);
+    for point in &curve.points {
+        // A load test counts requests, a curve tasks.
+        let calls = curve.calls_per_task;
+        let after = (point.offered_per_s * calls, point.achieved_per_s * calls);
+        if offered <= after.0 {
+            let share = (offered - before.0) / (after.0 - before.0).max(f64::MIN_POSITIVE);
+            return Some(before.1 + (after.1 - before.1) * share);
+        }
+        before = after;
+    }
+    None
+}
