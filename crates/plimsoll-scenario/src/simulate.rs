@@ -6,12 +6,12 @@ use plimsoll_fleet::{Catalog, Engine};
 use plimsoll_perf::{ContextBytes, Rates, RequestPath, StepModel};
 use plimsoll_sim::{
     ClassSpec, Domain, EngineKind, Good, HandOver, Incident, Judged, Kv, Limits, Mishap, Phase,
-    ProviderSpec, Queue, RetrySpec, RouteSpec, Routing, Speculation, Spot, StartupSpec, Target,
-    ToolSpec,
+    PoolSpec, ProviderSpec, Queue, RetrySpec, RouteSpec, Routing, Speculation, Spot, StartupSpec,
+    Target, ToolSpec,
 };
 use plimsoll_study::{
-    ClassTarget, Fit, Percentile, PoolLife, PoolSteps, SimulatedClass, SimulatedPool, Spell,
-    Spread, Surge, Tail, TailMetric, asks_for_whole_prompts,
+    ClassTarget, Fit, Percentile, PoolSteps, SimulatedClass, SimulatedPool, Spell, Spread, Surge,
+    Tail, TailMetric, asks_for_whole_prompts,
 };
 use plimsoll_units::{PerSecond, Seconds};
 use plimsoll_workload::Growth;
@@ -106,8 +106,10 @@ pub fn simulated_pool(
     let slow = 1.0 / startup.slow_factor.get();
     let new_for = ps(startup.slow_for);
     let per_node = per_node(node_devices, budget.devices);
-    let life = PoolLife {
+    let life = PoolSpec {
         limits,
+        model_when_new: (slow > 1.0 && new_for > 0).then(|| model.clone().slower(slow)),
+        model,
         engine: kind,
         caches: budget.prefix_caching,
         new_for,
@@ -144,8 +146,6 @@ pub fn simulated_pool(
     let simulated = SimulatedPool {
         name: name.to_owned(),
         devices: budget.devices,
-        model_when_new: (slow > 1.0 && new_for > 0).then(|| model.clone().slower(slow)),
-        model,
         bandwidth: steps.sheet.bandwidth,
         peak: steps.sheet.peak,
         work: steps.work,

@@ -161,7 +161,7 @@ struct Chance {
 
 /// A run of a fleet.
 struct Run<'s, 'a, W> {
-    spec: &'s FleetSpec<'a>,
+    spec: &'a FleetSpec,
     watch: &'s mut W,
     now: u64,
     events: BinaryHeap<Reverse<Event>>,
@@ -191,8 +191,8 @@ struct Run<'s, 'a, W> {
 
 /// Lets tasks come until none is left and all are seen to, the budget is spent or `go_on`, which is asked now and then and told the time, says no. What happens within
 /// `counted` is what the fleet's own accounts are about.
-pub fn run_fleet<'a, W: FleetWatch>(
-    spec: &FleetSpec<'a>,
+pub fn run_fleet<W: FleetWatch>(
+    spec: &FleetSpec,
     tasks: impl IntoIterator<Item = Task>,
     seed: Seed,
     budget: Budget,
@@ -238,7 +238,7 @@ pub fn run_fleet<'a, W: FleetWatch>(
 }
 
 impl<'s, 'a, W: FleetWatch> Run<'s, 'a, W> {
-    fn new(spec: &'s FleetSpec<'a>, seed: Seed, counted: (u64, u64), watch: &'s mut W) -> Self {
+    fn new(spec: &'a FleetSpec, seed: Seed, counted: (u64, u64), watch: &'s mut W) -> Self {
         let stream = |name: &str| seed.stream(&format!("fleet/{name}"));
         let bucket = |limit: Option<u64>| limit.map(Bucket::new);
         let providers = spec.providers.iter().map(|p| ProviderState {

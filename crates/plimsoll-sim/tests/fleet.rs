@@ -94,12 +94,12 @@ impl Told {
 }
 
 /// A day, from its first task to its last answer.
-fn day(spec: &FleetSpec<'_>, tasks: impl IntoIterator<Item = Task>) -> (Told, FleetEnded) {
+fn day(spec: &FleetSpec, tasks: impl IntoIterator<Item = Task>) -> (Told, FleetEnded) {
     day_of(spec, tasks, Seed::new(7))
 }
 
 fn day_of(
-    spec: &FleetSpec<'_>,
+    spec: &FleetSpec,
     tasks: impl IntoIterator<Item = Task>,
     seed: Seed,
 ) -> (Told, FleetEnded) {
@@ -137,7 +137,7 @@ fn single_server() -> Limits {
     Limits::new(1, BUDGET, Kv::new(8, BUDGET))
 }
 
-fn one_at_a_time(model: &StepModel, replicas: u32) -> PoolSpec<'_> {
+fn one_at_a_time(model: &StepModel, replicas: u32) -> PoolSpec {
     pool(model, single_server(), replicas, Routing::RoundRobin)
 }
 
@@ -1330,7 +1330,7 @@ mod places {
         }
     }
 
-    fn scaled(model: &StepModel, replicas: u32, scaling: ScalingSpec) -> FleetSpec<'_> {
+    fn scaled(model: &StepModel, replicas: u32, scaling: ScalingSpec) -> FleetSpec {
         let limits = Limits::new(64, BUDGET, Kv::new(64, BUDGET));
         let mut pool = pool(model, limits, replicas, Routing::LeastOutstanding);
         pool.startup.phases = vec![phase(10.0, 0.0, None)];

@@ -136,8 +136,8 @@ struct Books {
 }
 
 /// What is told of a fleet, held against what must always be so.
-struct Told<'s, 'a> {
-    spec: &'s FleetSpec<'a>,
+struct Told<'s> {
+    spec: &'s FleetSpec,
     hash: u64,
     offered: BTreeMap<u16, u64>,
     over: BTreeMap<u16, u64>,
@@ -148,8 +148,8 @@ struct Told<'s, 'a> {
     seen: Seen,
 }
 
-impl<'s, 'a> Told<'s, 'a> {
-    fn new(spec: &'s FleetSpec<'a>) -> Self {
+impl<'s> Told<'s> {
+    fn new(spec: &'s FleetSpec) -> Self {
         Self {
             spec,
             hash: 0xcbf2_9ce4_8422_2325,
@@ -200,7 +200,7 @@ impl<'s, 'a> Told<'s, 'a> {
     }
 }
 
-impl FleetWatch for Told<'_, '_> {
+impl FleetWatch for Told<'_> {
     fn offered(&mut self, class: u16, at: u64) {
         self.hash(&(class, at));
         *self.offered.entry(class).or_default() += 1;
@@ -312,11 +312,11 @@ impl Draw {
         .expect("a distribution")
     }
 
-    fn fleet<'a>(&mut self, model: &'a StepModel) -> FleetSpec<'a> {
+    fn fleet(&mut self, model: &StepModel) -> FleetSpec {
         let regions = self.within(1, 3) as usize;
         let count = self.within(1, 4) as usize;
         let scaled = self.one_in(2);
-        let mut pools: Vec<PoolSpec<'a>> =
+        let mut pools: Vec<PoolSpec> =
             (0..count).map(|_| self.pool(model, regions, scaled)).collect();
         // Some that read for another that comes after them.
         for (pool, own) in pools.iter_mut().enumerate().take(count - 1) {
@@ -381,7 +381,7 @@ impl Draw {
         }
     }
 
-    fn pool<'a>(&mut self, model: &'a StepModel, regions: usize, scaled: bool) -> PoolSpec<'a> {
+    fn pool(&mut self, model: &StepModel, regions: usize, scaled: bool) -> PoolSpec {
         let scaling = if scaled { self.maybe(2, Self::scaling) } else { None };
         let from_none = scaling.as_ref().is_some_and(|s| s.scaling.activation.is_some());
         PoolSpec {
@@ -393,8 +393,8 @@ impl Draw {
                 EngineKind::Sglang,
                 EngineKind::TensorRt,
             ]),
-            model,
-            model_when_new: self.one_in(4).then_some(model),
+            model: model.clone(),
+            model_when_new: self.one_in(4).then(|| model.clone()),
             new_for: self.time(3 * SECOND),
             path: RequestPath {
                 request_seconds: self.0.uniform() * 0.01,
@@ -537,7 +537,7 @@ impl Draw {
         }
     }
 
-    fn tasks(&mut self, spec: &FleetSpec<'_>) -> Vec<Task> {
+    fn tasks(&mut self, spec: &FleetSpec) -> Vec<Task> {
         let mut at = 0;
         let mean = self.of(SECOND / 2);
         (0..self.within(5, 60))
@@ -555,7 +555,7 @@ impl Draw {
             .collect()
     }
 
-    fn steps(&mut self, session: u64, class: u16, spec: &FleetSpec<'_>) -> TaskSteps {
+    fn steps(&mut self, session: u64, class: u16, spec: &FleetSpec) -> TaskSteps {
         // What has been said so far.
         let mut said = vec![Segment { id: u64::from(class), tokens: 32 }];
         if self.one_in(2) {

@@ -85,9 +85,9 @@ pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
 pub use simulate::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
-    Missed, PoolLife, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread,
-    ScalingResult, SimulateInput, SimulatedPool, Simulation, Source, ToolResult, Utilisation,
-    Verdict, Window, simulate, simulate_known,
+    Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread, ScalingResult,
+    SimulateInput, SimulatedPool, Simulation, Source, ToolResult, Utilisation, Verdict, Window,
+    simulate, simulate_known,
 };
 pub use smear::{Gaps, Spread};
 pub use steady::{Steady, SteadyInput, steady};

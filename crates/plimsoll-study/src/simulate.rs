@@ -5,12 +5,11 @@ mod result;
 mod tally;
 mod watched;
 
-use plimsoll_perf::{RequestPath, StepModel, Work};
+use plimsoll_perf::Work;
 use plimsoll_sim::{
-    Arrival, Attempt, Budget, ClassSpec, Domain, Ended, EngineKind, FleetEnded, FleetSpec, Good,
-    HandOver, Incident, Judged, Limits, Loop, PoolSpec, ProviderSpec, Queue, Replica, RouteSpec,
-    Routing, ScalingSpec, Spot, StartupSpec, Stretch as EngineStretch, Target, ToolSpec, drive,
-    run_fleet,
+    Arrival, Attempt, Budget, ClassSpec, Ended, FleetEnded, FleetSpec, Good, Incident, Judged,
+    Loop, PoolSpec, ProviderSpec, Replica, RouteSpec, Stretch as EngineStretch, Target, ToolSpec,
+    drive, run_fleet,
 };
 use plimsoll_stats::{Process, Seed, Spacing};
 use plimsoll_workload::{Class, Shift, Task, Trace};
@@ -39,10 +38,6 @@ pub struct SimulatedPool {
     pub name: String,
     /// Devices of a replica.
     pub devices: u64,
-    /// Its step times.
-    pub model: StepModel,
-    /// The same while a replica is new, where that differs.
-    pub model_when_new: Option<StepModel>,
     /// What its steps make a device do.
     pub work: Work,
     /// Bytes a second that a device reads, and operations a second, on paper.
@@ -51,132 +46,8 @@ pub struct SimulatedPool {
     pub peak: f64,
     /// How gaps between tokens vary around what the steps explain.
     pub spread: Spread,
-    /// How its replicas live.
-    pub life: PoolLife,
-}
-
-/// How the replicas of a pool live. What is not said here is in [`PoolSpec`].
-#[derive(Clone, Debug)]
-pub struct PoolLife {
-    /// What its engines were started with.
-    pub limits: Limits,
-    /// Whose decisions they make.
-    pub engine: EngineKind,
-    /// Whether hits that classes state happen.
-    pub caches: bool,
-    /// How long a replica is new.
-    pub new_for: u64,
-    /// The servers in front of an engine.
-    pub path: RequestPath,
-    /// Bounds of an engine's line.
-    pub queue: Queue,
-    /// How calls are spread.
-    pub routing: Routing,
-    /// How old the router's view is.
-    pub staleness: u64,
-    /// Replicas at the beginning.
-    pub replicas: u32,
-    /// Where they are.
-    pub regions: Vec<usize>,
-    /// What fails together.
-    pub domain: Domain,
-    /// Replicas on one node.
-    pub per_node: u32,
-    /// Zones that they are spread over.
-    pub zones: u32,
-    /// Seconds between failures of a domain.
-    pub between_failures: f64,
-    /// Until a replica that has failed starts again.
-    pub repair: u64,
-    /// How long a start takes.
-    pub startup: StartupSpec,
-    /// How long a replica that is taken away has to finish.
-    pub drain: u64,
-    /// Whether its devices can be taken away.
-    pub spot: Option<Spot>,
-    /// What decides how many there are.
-    pub scaling: Option<ScalingSpec>,
-    /// Where its keys and values go.
-    pub hands_over: Option<HandOver>,
-}
-
-impl PoolLife {
-    /// One replica that never fails, with nothing around it but the way in.
-    pub fn one(limits: Limits, path: RequestPath) -> Self {
-        Self {
-            limits,
-            engine: EngineKind::Vllm,
-            caches: true,
-            new_for: 0,
-            path,
-            queue: Queue::default(),
-            routing: Routing::RoundRobin,
-            staleness: 0,
-            replicas: 1,
-            regions: vec![0],
-            domain: Domain::Group(1),
-            per_node: 1,
-            zones: 1,
-            between_failures: f64::INFINITY,
-            repair: 0,
-            startup: StartupSpec { phases: Vec::new(), beyond: None },
-            drain: 0,
-            spot: None,
-            scaling: None,
-            hands_over: None,
-        }
-    }
-}
-
-impl SimulatedPool {
-    fn spec(&self) -> PoolSpec<'_> {
-        let PoolLife {
-            limits,
-            engine,
-            caches,
-            new_for,
-            path,
-            queue,
-            routing,
-            staleness,
-            replicas,
-            regions,
-            domain,
-            per_node,
-            zones,
-            between_failures,
-            repair,
-            startup,
-            drain,
-            spot,
-            scaling,
-            hands_over,
-        } = self.life.clone();
-        PoolSpec {
-            limits,
-            engine,
-            caches,
-            model: &self.model,
-            model_when_new: self.model_when_new.as_ref(),
-            new_for,
-            path,
-            queue,
-            routing,
-            staleness,
-            replicas,
-            regions,
-            domain,
-            per_node,
-            zones,
-            between_failures,
-            repair,
-            startup,
-            drain,
-            spot,
-            scaling,
-            hands_over,
-        }
-    }
+    /// Its engines, and how its replicas live.
+    pub life: PoolSpec,
 }
 
 /// What comes.
@@ -286,10 +157,10 @@ impl SimulateInput {
     }
 
     /// The fleet, as a run has it.
-    fn fleet(&self) -> FleetSpec<'_> {
+    fn fleet(&self) -> FleetSpec {
         FleetSpec {
             classes: self.classes.iter().map(|c| c.sent.clone()).collect(),
-            pools: self.pools.iter().map(SimulatedPool::spec).collect(),
+            pools: self.pools.iter().map(|pool| pool.life.clone()).collect(),
             providers: self.providers.iter().map(|(_, spec)| spec.clone()).collect(),
             tools: self.tools.iter().map(|(_, spec)| spec.clone()).collect(),
             ways: self.ways.clone(),
@@ -385,7 +256,7 @@ pub fn simulate_known<R: Record>(
     // All of them count, whenever they come.
     let mut known = Known(Watched::new(input, 0, (0, until), record));
     known.0.counts_all(arrivals.len() as u64);
-    let mut engine = Replica::new(pool.life.limits, &pool.model);
+    let mut engine = Replica::new(pool.life.limits, &pool.life.model);
     let queue = pool.life.queue;
     let ended: Ended =
         drive(&mut engine, clients, arrivals, queue, budget, &mut known, &mut |_| go_on());

@@ -14,7 +14,7 @@ fn ps(seconds: f64) -> u64 {
     (seconds * 1e12).round().max(0.0) as u64
 }
 
-impl PoolSpec<'_> {
+impl PoolSpec {
     /// The domain of a replica's place. Nothing that fails together is in two regions: places are numbered within each, and the first domain of each region
     /// comes before the second of any.
     fn domain_of(&self, slot: u32, domain: Domain) -> u32 {
@@ -87,7 +87,8 @@ impl<'a, W: FleetWatch> Run<'_, 'a, W> {
             state.slots.resize(slot + 1, false);
         }
         state.slots[slot] = true;
-        let model = spec.model_when_new.filter(|_| self.now > 0).unwrap_or(spec.model);
+        let new = spec.model_when_new.as_ref().filter(|_| self.now > 0);
+        let model = new.unwrap_or(&spec.model);
         self.sites.push(Site {
             pool: pool as u16,
             slot: slot as u32,
@@ -195,7 +196,7 @@ impl<'a, W: FleetWatch> Run<'_, 'a, W> {
             return;
         }
         self.catch_up(site);
-        let model = self.spec.pools[self.sites[site as usize].pool as usize].model;
+        let model = &self.spec.pools[self.sites[site as usize].pool as usize].model;
         self.sites[site as usize].engine.set_model(model);
     }
 
@@ -263,7 +264,7 @@ impl<'a, W: FleetWatch> Run<'_, 'a, W> {
         there.stage = Stage::Gone;
         (there.clock, there.wake_stamp) = (Clock::Idle, 0);
         // What it had takes no more room.
-        there.engine = AnyEngine::new(spec.engine, spec.limits, spec.model);
+        there.engine = AnyEngine::new(spec.engine, spec.limits, &spec.model);
         let slot = there.slot as usize;
         let state = &mut self.pools[pool];
         state.slots[slot] = false;
@@ -552,6 +553,6 @@ impl<'a, W: FleetWatch> Run<'_, 'a, W> {
 }
 
 /// The part of a cache that is in use.
-pub(super) fn kv_in_use(site: &Site<'_>, spec: &PoolSpec<'_>) -> f64 {
+pub(super) fn kv_in_use(site: &Site<'_>, spec: &PoolSpec) -> f64 {
     site.engine.gauges().blocks as f64 / spec.limits.kv.blocks.max(1) as f64
 }

@@ -58,7 +58,7 @@ pub(super) struct PoolState {
 }
 
 impl PoolState {
-    pub(super) fn new(spec: &PoolSpec<'_>) -> Self {
+    pub(super) fn new(spec: &PoolSpec) -> Self {
         Self {
             asked: spec.replicas,
             ready: Vec::new(),

@@ -10,11 +10,11 @@ use crate::limits::Limits;
 
 /// A fleet, and who asks what of it. Instants and times are in whole picoseconds.
 #[derive(Clone, Debug)]
-pub struct FleetSpec<'a> {
+pub struct FleetSpec {
     /// Who asks.
     pub classes: Vec<ClassSpec>,
     /// Engines of one's own.
-    pub pools: Vec<PoolSpec<'a>>,
+    pub pools: Vec<PoolSpec>,
     /// Hosted models.
     pub providers: Vec<ProviderSpec>,
     /// What tasks call besides models.
@@ -131,7 +131,7 @@ pub enum Routing {
 
 /// Replicas of one engine.
 #[derive(Clone, Debug)]
-pub struct PoolSpec<'a> {
+pub struct PoolSpec {
     /// What its engines were started with.
     pub limits: Limits,
     /// Whose decisions they make.
@@ -139,9 +139,9 @@ pub struct PoolSpec<'a> {
     /// Whether they cache prefixes: where they do not, hits that somebody states do not happen.
     pub caches: bool,
     /// How long their steps take.
-    pub model: &'a StepModel,
+    pub model: StepModel,
     /// The same while they are new, where that differs.
-    pub model_when_new: Option<&'a StepModel>,
+    pub model_when_new: Option<StepModel>,
     /// How long they are new.
     pub new_for: u64,
     /// The servers in front of each engine.
@@ -176,6 +176,36 @@ pub struct PoolSpec<'a> {
     pub scaling: Option<ScalingSpec>,
     /// Where its keys and values go, where others generate.
     pub hands_over: Option<HandOver>,
+}
+
+impl PoolSpec {
+    /// One replica that never fails, with nothing around it but the way in.
+    pub fn one(limits: Limits, model: StepModel, path: RequestPath) -> Self {
+        Self {
+            limits,
+            engine: EngineKind::Vllm,
+            caches: true,
+            model,
+            model_when_new: None,
+            new_for: 0,
+            path,
+            queue: Queue::default(),
+            routing: Routing::RoundRobin,
+            staleness: 0,
+            replicas: 1,
+            regions: vec![0],
+            domain: Domain::Group(1),
+            per_node: 1,
+            zones: 1,
+            between_failures: f64::INFINITY,
+            repair: 0,
+            startup: StartupSpec { phases: Vec::new(), beyond: None },
+            drain: 0,
+            spot: None,
+            scaling: None,
+            hands_over: None,
+        }
+    }
 }
 
 /// What fails together.

@@ -28,12 +28,12 @@ pub fn class(pool: usize) -> ClassSpec {
 }
 
 /// Replicas that never fail, with nothing in front of them.
-pub fn pool(model: &StepModel, limits: Limits, replicas: u32, routing: Routing) -> PoolSpec<'_> {
+pub fn pool(model: &StepModel, limits: Limits, replicas: u32, routing: Routing) -> PoolSpec {
     PoolSpec {
         limits,
         engine: EngineKind::Vllm,
         caches: true,
-        model,
+        model: model.clone(),
         model_when_new: None,
         new_for: 0,
         path: RequestPath { request_seconds: 0.0, token_seconds: 0.0, servers: 1.0 },
@@ -56,7 +56,7 @@ pub fn pool(model: &StepModel, limits: Limits, replicas: u32, routing: Routing) 
 }
 
 /// One pool, and classes that go there.
-pub fn fleet<'a>(pool: PoolSpec<'a>, classes: Vec<ClassSpec>) -> FleetSpec<'a> {
+pub fn fleet(pool: PoolSpec, classes: Vec<ClassSpec>) -> FleetSpec {
     FleetSpec {
         classes,
         pools: vec![pool],

@@ -13,12 +13,12 @@ use plimsoll_report::{
     calibration_json, engine_json, engine_text,
 };
 use plimsoll_scenario::Diagnostic;
-use plimsoll_sim::Loop;
+use plimsoll_sim::{Loop, PoolSpec};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
     BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, Fit, FitInput, Flag,
-    PoolLife, PoolSteps, RunSetup, SimulateInput, SimulatedPool, Spread, calibrate, engine_summary,
-    fit, known_run, pool_steps, simulate_known, simulate_run,
+    PoolSteps, RunSetup, SimulateInput, SimulatedPool, Spread, calibrate, engine_summary, fit,
+    known_run, pool_steps, simulate_known, simulate_run,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
@@ -109,13 +109,11 @@ pub(super) fn simulate(
     let pool = SimulatedPool {
         name: run.setup.model.clone(),
         devices: 1,
-        model: known.model,
-        model_when_new: None,
         bandwidth: steps.sheet.bandwidth,
         peak: steps.sheet.peak,
         work: steps.work.clone(),
         spread,
-        life: PoolLife::one(known.limits, RequestPath::of(&rates, 1.0)),
+        life: PoolSpec::one(known.limits, known.model, RequestPath::of(&rates, 1.0)),
     };
     let study = SimulateInput {
         window: args.timeline.then_some((seconds / 20.0).max(1e-3)),
