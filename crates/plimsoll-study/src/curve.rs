@@ -3,6 +3,8 @@
 //! A point is a simulation of the same demand at a multiple of its rate. Points are looked for where they decide: the load is doubled until the fleet cannot carry it,
 //! the edge is halved in on from both sides, and what is left of the points is spread over the rest. The method is in `docs/model.md`, "The service curve".
 
+mod result;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -10,8 +12,8 @@ use plimsoll_sim::{RouteSpec, Target};
 use plimsoll_stats::Process;
 use plimsoll_stats::share_interval;
 use plimsoll_workload::Shift;
-use serde::Serialize;
 
+pub use self::result::{Curve, CurveBinding, CurveMark, CurvePoint, LoadLine, Peak};
 use crate::arrivals::{SimulatedClass, Spell, longest_pauses, mean_pauses};
 use crate::demand::{Span, StudyError};
 use crate::simulate::{
@@ -102,142 +104,6 @@ pub struct CurveInput {
     pub by_resource: bool,
 }
 
-/// A service curve.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Curve {
-    /// Makes it repeatable.
-    pub seed: u64,
-    /// Runs behind each point.
-    pub runs: u32,
-    /// Seconds that each run of a point counts at the demand's own rate, and those before.
-    pub seconds: f64,
-    /// The warm-up.
-    pub warm_up_s: f64,
-    /// Calls of models that a task makes, on average.
-    pub calls_per_task: f64,
-    /// Tokens that the demand itself keeps resident: as many as were seen at its own load, or as the lightest load has for each of it, whichever is more.
-    pub resident_kv_tokens: f64,
-    /// Points, from little load to much.
-    pub points: Vec<CurvePoint>,
-    /// Where more load stops giving more good tasks.
-    pub knee: Option<CurveMark>,
-    /// The most load at which every class gets what it was promised; none where not even a hundredth of the demand does.
-    pub load_line: Option<CurveMark>,
-    /// The same resource by resource, where only one lever moves.
-    pub load_lines: Vec<LoadLine>,
-    /// What stops it from carrying more.
-    pub binding: CurveBinding,
-    /// The most that it gives at any price: not to be planned with.
-    pub peak_throughput: Option<Peak>,
-    /// What the reader should know.
-    pub notes: Vec<String>,
-}
-
-/// A point of the curve.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CurvePoint {
-    /// Times the demand.
-    pub load: f64,
-    /// Tasks that came a second.
-    pub offered_per_s: f64,
-    /// Tasks that were completed a second.
-    pub achieved_per_s: f64,
-    /// Good tasks a second.
-    pub goodput_per_s: f64,
-    /// How sure that is.
-    pub goodput_interval: Option<Span>,
-    /// Good tasks a second of a device.
-    pub goodput_per_device: Option<f64>,
-    /// Good tasks among those that came, of the class that has least of them against what it was promised.
-    pub attainment: Option<f64>,
-    /// The share of tasks that failed in any way.
-    pub errors: f64,
-    /// Requests that waited, of all pools.
-    pub queue_mean: f64,
-    /// The busiest pool's share of the time.
-    pub busy: f64,
-    /// The fullest pool's share of its blocks.
-    pub kv: f64,
-    /// Tokens generated a second, of all pools and providers.
-    pub output_tokens_per_s: f64,
-    /// The worst class's.
-    pub ttft_p95_ms: Option<f64>,
-    /// The worst class's.
-    pub tpot_p95_ms: Option<f64>,
-    /// Whether it keeps up.
-    pub verdict: Option<Verdict>,
-    /// Whether every class gets what it was promised.
-    pub meets: bool,
-    /// Whether that is as sure as was asked for, however long it was looked at.
-    pub sure: bool,
-    /// What does not, first of all.
-    pub fails_by: Option<String>,
-}
-
-/// A place on the curve.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CurveMark {
-    /// Times the demand.
-    pub load: f64,
-    /// Tasks a second that come there.
-    pub offered_per_s: f64,
-    /// Good tasks a second there.
-    pub goodput_per_s: f64,
-    /// The next load that was tried and does not do.
-    pub fails_at_load: Option<f64>,
-    /// Whether promises are kept there as surely as was asked for.
-    pub sure: bool,
-}
-
-/// The most of a resource that keeps every promise when only its own lever moves.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LoadLine {
-    /// `requests`, `fresh_prompt_tokens`, `output_tokens`, `resident_kv_tokens` or `mix`.
-    pub resource: &'static str,
-    /// What moves: `rate`, `prompt`, `output`, `context`.
-    pub lever: &'static str,
-    /// Of what the numbers are.
-    pub unit: &'static str,
-    /// What the demand itself needs.
-    pub demand: f64,
-    /// The line; none where it is beyond what was tried, or nothing keeps the promise.
-    pub load_line: Option<f64>,
-    /// Times the lever.
-    pub factor: Option<f64>,
-    /// Whether the demand itself keeps every promise.
-    pub holds_at_demand: bool,
-    /// What stops it.
-    pub binding: Option<String>,
-}
-
-/// What stops a fleet from carrying more.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CurveBinding {
-    /// `kv`, `sequences`, `token_budget`, `memory_bandwidth`, `compute`, `host`, `provider`, `tool`, or `context_length` where requests are longer than anything takes.
-    pub resource: Option<String>,
-    /// Where.
-    pub of: Option<String>,
-    /// The first promise that is not kept: `ttft`, `tpot`, `e2e`, `gap`, `errors`, `queue`, or a tail by its key.
-    pub first_signal: Option<String>,
-    /// The load at which that was seen.
-    pub at_load: Option<f64>,
-}
-
-/// The most that a fleet gives at any price.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Peak {
-    /// Times the demand.
-    pub load: f64,
-    /// Tasks completed a second.
-    pub achieved_per_s: f64,
-    /// Tokens generated a second.
-    pub output_tokens_per_s: f64,
-    /// Good ones among the tasks there.
-    pub attainment: Option<f64>,
-    /// Always: whoever plans with it has planned for nobody being served well.
-    pub safe: bool,
-}
-
 /// Nobody writes anything down.
 struct Nothing;
 
@@ -284,8 +150,9 @@ struct Sweep<'a> {
     input: &'a CurveInput,
     go_on: &'a (dyn Fn() -> bool + Sync),
     base: SimulateInput,
-    /// Calls a second of the demand, of all classes.
+    /// Calls a second of the demand, of all classes, and tasks.
     rate: f64,
+    tasks: f64,
     /// Seconds that a call of each class took in the last run, and takes where nobody waits.
     calls_take: RefCell<Vec<f64>>,
     calls_take_alone: Vec<f64>,
@@ -304,12 +171,14 @@ impl<'a> Sweep<'a> {
             c.rate(input.hour, input.events) * c.class.task.mean_requests().max(1.0)
         };
         let rate: f64 = base.classes.iter().map(calls).sum();
+        let tasks = base.classes.iter().map(|c| c.rate(input.hour, input.events)).sum();
         let alone = vec![0.0; base.classes.len()];
         Self {
             input,
             go_on,
             base,
             rate,
+            tasks,
             calls_take: RefCell::new(alone.clone()),
             calls_take_alone: alone,
         }
@@ -472,7 +341,11 @@ impl<'a> Sweep<'a> {
         let waiting = result.pools.iter().map(|p| p.utilisation.waiting_mean * p.replicas as f64);
         CurvePoint {
             load: tried.load,
-            offered_per_s: offered / seconds,
+            // A run that was stopped because it was hopeless did not see all who would have come.
+            offered_per_s: match result.complete {
+                true => offered / seconds,
+                false => (offered / seconds).max(self.tasks * tried.load),
+            },
             achieved_per_s: result.classes.iter().map(|c| c.completed_per_s).sum(),
             goodput_per_s: goodput,
             goodput_interval: self.goodput_interval(result),

@@ -3,7 +3,7 @@
 use crate::drive::Engine as _;
 use crate::fleet::attempt::Place;
 use crate::fleet::report::FleetWatch;
-use crate::fleet::site::{Clock, ORPHAN, Stage, Tell};
+use crate::fleet::site::{Clock, ORPHAN, Stage};
 use crate::fleet::spec::Routing;
 use crate::fleet::task::AttemptEnd;
 use crate::fleet::{Rank, Run, What};
@@ -140,17 +140,10 @@ impl<W: FleetWatch> Run<'_, '_, W> {
         let (now, replica) = (self.now, site as usize);
         let there = &mut self.sites[replica];
         let Clock::Quiet(since, end) = there.clock else { return };
-        let pool = there.pool as usize;
-        let tell = &mut Tell {
-            pool,
-            replica,
-            outcomes: &mut there.outcomes,
-            front: &mut there.front,
-            watch: &mut *self.watch,
-        };
+        let (engine, mut tell) = there.telling(replica, &mut *self.watch);
         // As far as it was looked at, or only until somebody came.
         let until = if now >= end { u64::MAX } else { now };
-        let moved = there.engine.go(since, until, tell);
+        let moved = engine.go(since, until, &mut tell);
         there.clock = Clock::Busy;
         let until = moved.map_or(now, |moved| moved.now);
         self.wake(site, until);
@@ -182,14 +175,8 @@ impl<W: FleetWatch> Run<'_, '_, W> {
             self.wake(site, end.min(comes));
             return;
         }
-        let tell = &mut Tell {
-            pool: there.pool as usize,
-            replica,
-            outcomes: &mut there.outcomes,
-            front: &mut there.front,
-            watch: &mut *self.watch,
-        };
-        match there.engine.step(now, tell) {
+        let (engine, mut tell) = there.telling(replica, &mut *self.watch);
+        match engine.step(now, &mut tell) {
             Some(moved) => {
                 there.clock = Clock::Busy;
                 self.wake(site, moved.now);
@@ -229,14 +216,8 @@ impl<W: FleetWatch> Run<'_, '_, W> {
         // In the order in which they went.
         for serial in leaving.drain(..) {
             let there = &mut self.sites[replica];
-            let tell = &mut Tell {
-                pool: there.pool as usize,
-                replica,
-                outcomes: &mut there.outcomes,
-                front: &mut there.front,
-                watch: &mut *self.watch,
-            };
-            there.engine.cancel(now, serial, tell);
+            let (engine, mut tell) = there.telling(replica, &mut *self.watch);
+            engine.cancel(now, serial, &mut tell);
         }
         self.sites[replica].leaving = leaving;
         self.settle_outcomes(site, false);
@@ -318,14 +299,8 @@ impl<W: FleetWatch> Run<'_, '_, W> {
         let there = &mut self.sites[replica];
         there.clock = Clock::Standing;
         there.leaving.clear();
-        let tell = &mut Tell {
-            pool: there.pool as usize,
-            replica,
-            outcomes: &mut there.outcomes,
-            front: &mut there.front,
-            watch: &mut *self.watch,
-        };
-        there.engine.lose(now, tell);
+        let (engine, mut tell) = there.telling(replica, &mut *self.watch);
+        engine.lose(now, &mut tell);
         for outcome in &mut there.outcomes {
             outcome.done = outcome.done.min(now);
             outcome.first = outcome.first.filter(|first| *first <= now);

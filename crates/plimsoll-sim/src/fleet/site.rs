@@ -80,7 +80,18 @@ pub(super) struct Site<'a> {
     pub(super) upgrade: bool,
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    /// Its engine, and whom that tells what happens.
+    pub(super) fn telling<'t, W>(
+        &'t mut self,
+        replica: usize,
+        watch: &'t mut W,
+    ) -> (&'t mut AnyEngine<'a>, Tell<'t, W>) {
+        let pool = self.pool as usize;
+        let (outcomes, front) = (&mut self.outcomes, &mut self.front);
+        (&mut self.engine, Tell { pool, replica, outcomes, front, watch })
+    }
+
     /// Calls that wait, on the way or in line, and their tokens.
     pub(super) fn waiting(&self) -> (u64, u64) {
         let Gauges { waiting, waiting_tokens, .. } = crate::drive::Engine::gauges(&self.engine);
