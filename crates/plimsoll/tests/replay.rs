@@ -256,3 +256,23 @@ fn broken_traces() {
         assert!(diagnostic(&failure).0.contains(word), "{options:?}: {failure}");
     }
 }
+
+/// Its requests are the same every time, so one run is all there is to learn of them; whoever asks for more is told. Hits are the trace's, whatever its class states.
+#[test]
+fn what_runs_of_a_trace_say() {
+    let scratch = Scratch::new("replay-runs");
+    let text = scenario(&["chat"], "").replace("[[class]]", "[[class]]\ncache_hit = 0.5");
+    let file = scratch.file("s.toml", text);
+    let notes = |runs: &[&str]| {
+        let (code, document) = json(&[&["simulate", &file, "--replay", TALKS], runs].concat());
+        assert_eq!(code, 0, "{document}");
+        (document["runs"].clone(), document["notes"].to_string())
+    };
+    let (runs, said) = notes(&[]);
+    assert_eq!(runs, 1);
+    assert!(said.contains("those of the trace's own blocks"), "{said}");
+    assert!(!said.contains("the cache hits of") && !said.contains("runs are the same"), "{said}");
+    let (runs, said) = notes(&["--runs", "3"]);
+    assert_eq!(runs, 3);
+    assert!(said.contains("the requests of all 3 runs are the same"), "{said}");
+}

@@ -104,6 +104,26 @@ pub(super) fn trace(args: &SimulateArgs, file: &Path, seed: Seed) -> Result<Repl
 }
 
 impl Replayed {
+    /// What the reader should know of so many runs of it.
+    pub(super) fn said(&self, runs: u32) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        let requests = self.trace.requests();
+        notes.push(if requests.iter().any(|r| !r.content.is_empty()) {
+            "cache hits are those of the trace's own blocks, where a pool caches prefixes"
+                .to_owned()
+        } else if requests.iter().any(|r| r.cached.is_some()) {
+            "cache hits are those that the trace states".to_owned()
+        } else {
+            "the trace says nothing of prefixes: no prompt is taken to be cached".to_owned()
+        });
+        if runs > 1 {
+            notes.push(format!(
+                "the requests of all {runs} runs are the same: intervals over them say only what chance does to the fleet"
+            ));
+        }
+        notes
+    }
+
     /// The class of the scenario for each class of the trace.
     pub(super) fn classes(
         &self,

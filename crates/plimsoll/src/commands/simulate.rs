@@ -83,9 +83,14 @@ pub(super) fn answer(
     let (mut input, notes) =
         fleet::input(&loaded, &demand, pools, args.pool.is_none(), &span, global);
     let study = &loaded.scenario.study;
-    let several = span.spells.len() > 1 || trace.is_some();
-    // Every hour of a horizon, or every request of a trace, is much by itself.
-    input.runs = args.runs.unwrap_or(if several { 2 } else { study.runs.get_u32() });
+    let several = span.spells.len() > 1;
+    // Every hour of a horizon is much by itself.
+    input.runs = args.runs.unwrap_or(match (&trace, several) {
+        // Its requests are the same every time.
+        (Some(_), _) => 1,
+        (None, true) => 2,
+        (None, false) => study.runs.get_u32(),
+    });
     let seconds = input.seconds;
     input.window = args.timeline.then_some(study.window.get().max(seconds / WINDOWS_MOST));
     input.chance = !args.no_failures;
@@ -93,7 +98,8 @@ pub(super) fn answer(
     let mut notes = notes;
     if let Some(trace) = trace {
         let classes = trace.classes(&input, &loaded)?;
-        notes.extend(trace.notes);
+        notes.retain(|note| !of_classes(note));
+        notes.extend(trace.said(input.runs));
         if let Some(pool) = &args.pool {
             notes.push(format!("all of the trace goes to pool `{pool}`, whatever routes say"));
         }
@@ -152,6 +158,11 @@ pub(super) fn shown(document: &SimulationDocument<'_>, global: &Global) -> Strin
 fn failed(loaded: &Loaded, error: &dyn std::fmt::Display) -> Failure {
     let file = loaded.source.name();
     Failure::one(Diagnostic::about("cannot-simulate", file, error.to_string()))
+}
+
+/// Whether a note is about what classes ask for, which a trace asks for instead.
+fn of_classes(note: &str) -> bool {
+    note.starts_with("the cache hits of") || note.starts_with("the prefix cache is simulated for")
 }
 
 /// The hour of the horizon that is asked for, and whether events count in it.
