@@ -314,6 +314,12 @@ fn in_cv_range(cv: f64) -> Result<f64, DistError> {
     Err(DistError::Parameter { name: "cv", must: "between 0.01 and 100", value: cv })
 }
 
+/// The coefficient of variation of a Weibull distribution of this shape.
+pub fn weibull_cv(shape: f64) -> f64 {
+    let twice = libm::lgamma(1.0 + 2.0 / shape) - 2.0 * libm::lgamma(1.0 + 1.0 / shape);
+    libm::expm1(twice).max(0.0).sqrt()
+}
+
 /// The shape whose coefficient of variation is `cv`: cv^2 + 1 = Γ(1+2/k) / Γ(1+1/k)^2, which falls
 /// as k grows.
 fn weibull_shape(cv: f64) -> f64 {
@@ -576,6 +582,7 @@ mod tests {
     fn weibull_shapes_match_the_textbook() {
         check("cv 1", weibull_shape(1.0), 1.0, 1e-9);
         check("rayleigh", weibull_shape(0.522_723_2), 2.0, 1e-5);
+        check("and back", weibull_cv(weibull_shape(2.5)), 2.5, 1e-9);
         check(
             "median",
             Dist::weibull(1.0, 1.0).unwrap().quantile(0.5),

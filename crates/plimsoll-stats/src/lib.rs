@@ -21,17 +21,29 @@
 //! ```
 
 mod arrivals;
+mod compound;
+mod correlation;
+mod counts;
 mod dist;
+mod family;
 mod interval;
 mod normal;
 mod quantile;
 mod seed;
+mod series;
 mod sketch;
+mod stack;
 
 pub use arrivals::{ArrivalError, Arrivals, Burst, Process, RateCurve, Spacing};
-pub use dist::{Dist, DistError, Weighted, three_point_quantile};
+pub use compound::{Estimate, compound_poisson_quantile, poisson_quantile};
+pub use correlation::{pearson, pearson_of_logs, spearman};
+pub use counts::Counts;
+pub use dist::{Dist, DistError, Weighted, three_point_quantile, weibull_cv};
+pub use family::{Family, Sample};
 pub use interval::{Interval, batch_means, bootstrap, mean_interval, share_interval};
 pub use normal::{normal_cdf, normal_quantile};
 pub use quantile::{quantile, quantile_of_sorted};
 pub use seed::{Seed, Stream};
+pub use series::{Periodicity, autocorrelation, explained_by_place, means_by_place, periodicity};
 pub use sketch::Sketch;
+pub use stack::stack_distances;
