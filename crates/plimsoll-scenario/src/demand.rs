@@ -6,7 +6,7 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_stats::{Burst, Process, Spacing};
-use plimsoll_workload::{Call, Class, Hour, Lengths, Shift, Step, Task, Tool, Variant};
+use plimsoll_workload::{Call, Class, Hour, Lengths, Pair, Shift, Step, Task, Tool, Variant};
 
 use crate::diagnostic::Diagnostic;
 use crate::sections::{self, Scenario};
@@ -258,10 +258,15 @@ fn plain_task(class: &sections::Class, scenario: &Scenario) -> Task {
 
 fn own_lengths(class: &sections::Class) -> Option<Lengths> {
     if !class.pairs.is_empty() {
-        let pairs = class.pairs.iter().map(|p| (p.prompt, p.output)).collect();
+        let pairs = class.pairs.iter().map(|p| Pair {
+            prompt: p.prompt,
+            cached: p.cached,
+            output: p.output,
+        });
         let weights = class.pairs.iter().map(|p| p.weight.get()).collect();
         return Some(
-            Lengths::pairs(pairs, weights).expect("the class's check has looked at the weights"),
+            Lengths::pairs(pairs.collect(), weights)
+                .expect("the class's check has looked at the weights"),
         );
     }
     let (prompt, output) = (class.prompt.as_ref()?, class.output.as_ref()?);

@@ -411,7 +411,9 @@ fn calls_tool(class: &sections::Class, tool: &str) -> bool {
 }
 
 fn states_no_hits(class: &sections::Class) -> bool {
-    class.cache_hit.get() == 0.0 && class.stages.iter().all(|s| s.cache_hit.is_none())
+    class.cache_hit.get() == 0.0
+        && class.stages.iter().all(|s| s.cache_hit.is_none())
+        && class.pairs.iter().all(|p| p.cached.is_none_or(|cached| cached.get() == 0))
 }
 
 fn note_hits(class: &sections::Class, (finds, caches): (bool, bool), notes: &mut Vec<String>) {

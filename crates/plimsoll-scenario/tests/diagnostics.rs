@@ -120,6 +120,7 @@ disaggregation = { decode = \"a\", link = \"400Gb/s\" }
         ("contradiction__slo", class("slo = { ttft_p95 = \"2s\", ttft_p99 = \"1s\" }\n")),
         ("contradiction__deadline", class("deadline = \"100ms\"\n")),
         ("contradiction__pairs", "[[class]]\nname = \"a\"\nrate = \"1/s\"\nprompt = 9\noutput = 9\npairs = [{ prompt = 1, output = 1 }]\n".to_owned()),
+        ("contradiction__cached", "[[class]]\nname = \"a\"\nrate = \"1/s\"\npairs = [{ prompt = 10, cached = 11, output = 1 }]\n".to_owned()),
         ("contradiction__agent", class("agent = { calls = 3 }\nsessions = { turns = 3 }\n")),
         ("contradiction__variants", class("variants = [{ name = \"a\", share = 0.7 }, { name = \"b\", share = 0.7 }]\n")),
         ("contradiction__stage", class("stages = [{ name = \"s\", latency = \"1s\", prompt = 1, output = 1 }]\n")),

@@ -25,5 +25,5 @@ mod task;
 mod trace;
 
 pub use class::{Class, Hour};
-pub use task::{Call, Drawn, Growth, Lengths, Request, Shift, Step, Task, Tool, Variant};
+pub use task::{Call, Drawn, Growth, Lengths, Pair, Request, Shift, Step, Task, Tool, Variant};
 pub use trace::{Sharing, Tick, Trace, TraceFault, TraceRequest};

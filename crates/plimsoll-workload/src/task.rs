@@ -62,8 +62,33 @@ pub struct Lengths(Joint);
 
 #[derive(Clone, Debug)]
 enum Joint {
-    Independent { prompt: Dist, output: Dist },
-    Pairs { pairs: Vec<(f64, f64)>, weights: Weighted },
+    Independent {
+        prompt: Dist,
+        output: Dist,
+    },
+    /// With the cached share of the prompt, where the pair says it.
+    Pairs {
+        pairs: Vec<(f64, f64, Option<f64>)>,
+        weights: Weighted,
+    },
+}
+
+/// Lengths that occur together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Prompt tokens, cached ones included.
+    pub prompt: Tokens,
+    /// Prompt tokens served from a prefix cache; none where the call's hit rate says it.
+    pub cached: Option<Tokens>,
+    /// Output tokens.
+    pub output: Tokens,
+}
+
+impl Pair {
+    /// Lengths alone.
+    pub fn of(prompt: Tokens, output: Tokens) -> Self {
+        Self { prompt, cached: None, output }
+    }
 }
 
 impl Lengths {
@@ -73,16 +98,35 @@ impl Lengths {
     }
 
     /// These pairs, each as often as its weight says: what occurs together stays together.
-    pub fn pairs(pairs: Vec<(Tokens, Tokens)>, weights: Vec<f64>) -> Result<Self, DistError> {
+    pub fn pairs(pairs: Vec<Pair>, weights: Vec<f64>) -> Result<Self, DistError> {
         let weights = Weighted::of(pairs.len(), Some(weights))?;
-        let pairs = pairs.iter().map(|(p, o)| (p.get() as f64, o.get() as f64)).collect();
-        Ok(Self(Joint::Pairs { pairs, weights }))
+        let pairs = pairs.iter().map(|pair| {
+            let prompt = pair.prompt.get() as f64;
+            let share = |cached: Tokens| (cached.get() as f64 / prompt.max(1.0)).clamp(0.0, 1.0);
+            (prompt, pair.output.get() as f64, pair.cached.map(share))
+        });
+        Ok(Self(Joint::Pairs { pairs: pairs.collect(), weights }))
     }
 
-    fn draw(&self, stream: &mut Stream) -> (f64, f64) {
+    /// Prompt and output, and the cached share where a pair says it.
+    fn draw(&self, stream: &mut Stream) -> (f64, f64, Option<f64>) {
         match &self.0 {
-            Joint::Independent { prompt, output } => (prompt.sample(stream), output.sample(stream)),
+            Joint::Independent { prompt, output } => {
+                (prompt.sample(stream), output.sample(stream), None)
+            }
             Joint::Pairs { pairs, weights } => pairs[weights.sample(stream)],
+        }
+    }
+
+    /// The share of prompt tokens that are cached, where a pair that does not say it has this one.
+    fn mean_hit(&self, otherwise: f64) -> f64 {
+        match &self.0 {
+            Joint::Independent { .. } => otherwise,
+            Joint::Pairs { pairs, weights } => {
+                let prompt = weights.average(pairs.iter().map(|p| p.0));
+                let cached = weights.average(pairs.iter().map(|p| p.0 * p.2.unwrap_or(otherwise)));
+                if prompt > 0.0 { cached / prompt } else { otherwise }
+            }
         }
     }
 
@@ -159,10 +203,10 @@ impl Call {
         self
     }
 
-    /// Prompt and output tokens of one call, one output of several samples.
-    fn draw(&self, shift: &Shift, stream: &mut Stream) -> (f64, f64) {
-        let (prompt, output) = self.lengths.draw(stream);
-        (prompt * shift.prompt, output * shift.output)
+    /// Prompt and output tokens of one call, one output of several samples, and the cached share of its prompt.
+    fn draw(&self, shift: &Shift, stream: &mut Stream) -> (f64, f64, f64) {
+        let (prompt, output, hit) = self.lengths.draw(stream);
+        (prompt * shift.prompt, output * shift.output, hit.unwrap_or(self.cache_hit))
     }
 
     /// Their means.
@@ -171,8 +215,14 @@ impl Call {
         (prompt * shift.prompt, output * shift.output)
     }
 
-    fn request(&self, offset: f64, turn: u32, prompt: f64, output: f64, shift: &Shift) -> Request {
-        let hit = (self.cache_hit * shift.cache_hit).clamp(0.0, 1.0);
+    fn request(
+        &self,
+        offset: f64,
+        turn: u32,
+        (prompt, output, hit): (f64, f64, f64),
+        shift: &Shift,
+    ) -> Request {
+        let hit = (hit * shift.cache_hit).clamp(0.0, 1.0);
         // A prompt has at least its first token, and the last token of a prompt is always computed.
         let prompt = (prompt.round() as u64).max(1);
         let cached = ((prompt as f64 * hit).round() as u64).min(prompt - 1);
@@ -350,8 +400,8 @@ impl Task {
                             if call.share < 1.0 && stream.uniform() >= call.share {
                                 continue;
                             }
-                            let (prompt, output) = call.draw(shift, stream);
-                            let made = call.request(offset, turn, prompt, output, shift);
+                            let drawn = call.draw(shift, stream);
+                            let made = call.request(offset, turn, drawn, shift);
                             each(request(made, call, false));
                         }
                     }
@@ -359,7 +409,7 @@ impl Task {
             }
             Kind::Agent { call, calls, growth, gap, fan_out, tools } => {
                 // The first prompt and the first output occur together; further calls bring their own output.
-                let (mut context, mut output) = call.draw(shift, stream);
+                let (mut context, mut output, hit) = call.draw(shift, stream);
                 let steps = whole(calls.sample(stream)).div_ceil(u64::from(*fan_out));
                 let mut turn = 0;
                 for i in 0..steps {
@@ -367,7 +417,7 @@ impl Task {
                         if i > 0 || k > 0 {
                             output = call.draw(shift, stream).1;
                         }
-                        let made = call.request(offset, turn, context, output, shift);
+                        let made = call.request(offset, turn, (context, output, hit), shift);
                         each(request(made, call, k > 0));
                         turn += 1;
                     }
@@ -391,9 +441,10 @@ impl Task {
                 let mut context = 0.0;
                 let turns = whole(turns.sample(stream));
                 for (turn, i) in (0..).zip(0..turns) {
-                    let (prompt, output) = call.draw(shift, stream);
+                    let (prompt, output, hit) = call.draw(shift, stream);
                     context += prompt;
-                    each(request(call.request(offset, turn, context, output, shift), call, false));
+                    let made = call.request(offset, turn, (context, output, hit), shift);
+                    each(request(made, call, false));
                     context += output;
                     let pause = think.sample(stream);
                     offset += pause;
@@ -456,7 +507,8 @@ impl Task {
 
     fn expected_of(&self, shift: &Shift) -> (f64, f64) {
         let tokens = |call: &Call, times: f64, prompt: f64, output: f64| {
-            let fresh = 1.0 - (call.cache_hit * shift.cache_hit).clamp(0.0, 1.0);
+            let hit = call.lengths.mean_hit(call.cache_hit);
+            let fresh = 1.0 - (hit * shift.cache_hit).clamp(0.0, 1.0);
             (times * prompt * fresh, times * output * call.samples)
         };
         match &self.kind {
@@ -504,6 +556,10 @@ mod tests {
 
     fn call(prompt: f64, output: f64, hit: f64) -> Call {
         Call::new(Lengths::independent(constant(prompt), constant(output)), hit)
+    }
+
+    fn pair(prompt: u64, output: u64) -> Pair {
+        Pair::of(Tokens::new(prompt), Tokens::new(output))
     }
 
     /// (offset, prompt, cached, output) of one task.
@@ -572,8 +628,7 @@ mod tests {
     /// An agent's first call keeps its pair together; a variant holds for the whole task.
     #[test]
     fn an_agent_keeps_pairs_and_variants() {
-        let pairs =
-            vec![(Tokens::new(10), Tokens::new(1000)), (Tokens::new(1000), Tokens::new(10))];
+        let pairs = vec![pair(10, 1000), pair(1000, 10)];
         let call = Call::new(Lengths::pairs(pairs, vec![1.0, 1.0]).unwrap(), 0.0);
         let variants = vec![Variant { share: 0.5, prompt: 10.0, output: 1.0, route: None }];
         let task =
@@ -589,8 +644,7 @@ mod tests {
 
     #[test]
     fn pairs_stay_together_and_variants_take_their_share() {
-        let pairs =
-            vec![(Tokens::new(10), Tokens::new(1000)), (Tokens::new(1000), Tokens::new(10))];
+        let pairs = vec![pair(10, 1000), pair(1000, 10)];
         let lengths = Lengths::pairs(pairs, vec![1.0, 1.0]).unwrap();
         let variants = vec![Variant { share: 0.25, prompt: 10.0, output: 1.0, route: None }];
         let task = Task::steps(vec![Step::Call(Call::new(lengths, 0.0))]).variants(variants);
@@ -608,6 +662,27 @@ mod tests {
         }
         // A quarter of 4,000, five standard errors of 27.
         assert!((865..=1135).contains(&large), "{large}");
+    }
+
+    /// A pair that says what is cached says it for itself; another has the call's share. A shift scales both.
+    #[test]
+    fn a_pair_says_what_is_cached() {
+        let told = Pair { cached: Some(Tokens::new(750)), ..pair(1000, 10) };
+        let lengths = Lengths::pairs(vec![told, pair(200, 50)], vec![1.0, 1.0]).unwrap();
+        let task = Task::steps(vec![Step::Call(Call::new(lengths, 0.5))]);
+        let mut stream = Seed::new(4).stream("cached");
+        for (factor, told, other) in [(1.0, 750, 100), (0.4, 300, 40)] {
+            let shift = Shift { cache_hit: factor, ..Shift::NONE };
+            for _ in 0..50 {
+                task.draw(&shift, &mut stream, |r| {
+                    let expected = if r.prompt.get() == 1000 { told } else { other };
+                    assert_eq!(r.cached.get(), expected);
+                });
+            }
+        }
+        // (250 + 100) / 2 fresh and (10 + 50) / 2 output tokens.
+        let (fresh, output) = task.expected(&Shift::NONE);
+        assert!((fresh - 175.0).abs() < 1e-9 && (output - 30.0).abs() < 1e-9, "{fresh} {output}");
     }
 
     /// Five calls, two at once: three steps, the last one full, and a tool between them that takes the place of the pause.

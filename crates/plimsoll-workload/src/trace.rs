@@ -272,41 +272,18 @@ impl Trace {
         Ok(self.with(requests, self.span / factor, format!("time divided by {factor}")))
     }
 
-    /// The tick of its clock, where its stamps are a tenth of a second apart or more.
-    ///
-    /// Such a clock fakes bursts: whoever came within a tick seems to have come at once. A tick is known by distances between stamps
-    /// that are multiples of it to within a hundredth, while requests share stamps; whole seconds and minutes by the stamps themselves.
+    /// The tick of its clock, where its stamps are a tenth of a second apart or more. See [`Tick::of`].
     pub fn tick(&self) -> Option<Tick> {
-        let stamps = self.stamps();
-        if stamps.len() < STAMPS_MIN {
-            return None;
-        }
-        let found = |seconds| Some(Tick { seconds, stamps: stamps.len() });
-        let mut gaps: Vec<f64> = stamps.windows(2).map(|w| w[1].0 - w[0].0).collect();
-        gaps.sort_by(f64::total_cmp);
-        let median = gaps[gaps.len() / 2];
-        let fits = |tick: &f64| {
-            let on = gaps.iter().filter(|gap| off(**gap, *tick) <= tick / 100.0).count();
-            *tick >= TICK_MIN && on as f64 >= 0.95 * gaps.len() as f64
-        };
-        // Where requests are few, most ticks pass without one.
-        let shared = self.len() as f64 >= 1.2 * stamps.len() as f64;
-        let jumps = (1..=4).map(|n| median / f64::from(n)).find(fits);
-        if let Some(tick) = jumps.filter(|_| shared) {
-            // The median is one of the distances; their mean is nearer to the tick.
-            let one = gaps.iter().filter(|gap| (*gap / tick - 1.0).abs() <= 0.01);
-            let (sum, n) = one.fold((0.0, 0.0), |(sum, n), gap| (sum + gap, n + 1.0));
-            return found(if n > 0.0 { sum / n } else { tick });
-        }
-        let whole = |unit: &f64| self.requests.iter().all(|r| off(r.at, *unit) < 1e-6);
-        [60.0, 1.0].into_iter().find(whole).and_then(found)
+        let times: Vec<f64> = self.requests.iter().map(|request| request.at).collect();
+        Tick::of(&times)
     }
 
     /// Requests of a tick at moments of their own, uniform until the next tick, in the order they had. None without a tick.
     pub fn spread_ticks(&self, seed: Seed) -> Option<(Self, Tick)> {
         let tick = self.tick()?;
         let mut stream = seed.stream("trace ticks");
-        let stamps = self.stamps();
+        let times: Vec<f64> = self.requests.iter().map(|request| request.at).collect();
+        let stamps = stamps(&times);
         let mut requests = self.requests.clone();
         for (i, (stamp, first)) in stamps.iter().enumerate() {
             let next = stamps.get(i + 1);
@@ -326,17 +303,6 @@ impl Trace {
         Some((self.with(requests, self.span + tick.seconds, note), tick))
     }
 
-    /// Different stamps, each with the index of its first request. What lies closer than the clock trembles is one.
-    fn stamps(&self) -> Vec<(f64, usize)> {
-        let mut stamps: Vec<(f64, usize)> = Vec::new();
-        for (i, request) in self.requests.iter().enumerate() {
-            if stamps.last().is_none_or(|(stamp, _)| request.at - stamp > TREMBLE) {
-                stamps.push((request.at, i));
-            }
-        }
-        stamps
-    }
-
     /// What is left when each session, and each request without one, stays with this probability.
     fn kept(&self, share: f64, seed: Seed) -> impl Iterator<Item = &TraceRequest> {
         let mut stream = seed.stream("trace thinning");
@@ -352,6 +318,49 @@ impl Trace {
         let (classes, notes) = (self.classes.clone(), self.notes.clone());
         Self { requests, classes, block_tokens: self.block_tokens, span, notes }.noted(note)
     }
+}
+
+impl Tick {
+    /// The tick of a clock that stamped these moments, in seconds and in order, where its stamps are a tenth of a second apart or more.
+    ///
+    /// Such a clock fakes bursts: whoever came within a tick seems to have come at once. A tick is known by distances between stamps
+    /// that are multiples of it to within a hundredth, while requests share stamps; whole seconds and minutes by the stamps themselves.
+    pub fn of(times: &[f64]) -> Option<Self> {
+        let stamps = stamps(times);
+        if stamps.len() < STAMPS_MIN {
+            return None;
+        }
+        let found = |seconds| Some(Self { seconds, stamps: stamps.len() });
+        let mut gaps: Vec<f64> = stamps.windows(2).map(|w| w[1].0 - w[0].0).collect();
+        gaps.sort_by(f64::total_cmp);
+        let median = gaps[gaps.len() / 2];
+        let fits = |tick: &f64| {
+            let on = gaps.iter().filter(|gap| off(**gap, *tick) <= tick / 100.0).count();
+            *tick >= TICK_MIN && on as f64 >= 0.95 * gaps.len() as f64
+        };
+        // Where requests are few, most ticks pass without one.
+        let shared = times.len() as f64 >= 1.2 * stamps.len() as f64;
+        let jumps = (1..=4).map(|n| median / f64::from(n)).find(fits);
+        if let Some(tick) = jumps.filter(|_| shared) {
+            // The median is one of the distances; their mean is nearer to the tick.
+            let one = gaps.iter().filter(|gap| (*gap / tick - 1.0).abs() <= 0.01);
+            let (sum, n) = one.fold((0.0, 0.0), |(sum, n), gap| (sum + gap, n + 1.0));
+            return found(if n > 0.0 { sum / n } else { tick });
+        }
+        let whole = |unit: &f64| times.iter().all(|at| off(*at, *unit) < 1e-6);
+        [60.0, 1.0].into_iter().find(whole).and_then(found)
+    }
+}
+
+/// Different stamps, each with the index of its first moment. What lies closer than the clock trembles is one.
+fn stamps(times: &[f64]) -> Vec<(f64, usize)> {
+    let mut stamps: Vec<(f64, usize)> = Vec::new();
+    for (i, at) in times.iter().enumerate() {
+        if stamps.last().is_none_or(|(stamp, _)| at - stamp > TREMBLE) {
+            stamps.push((*at, i));
+        }
+    }
+    stamps
 }
 
 /// Fewer stamps than this show no tick.

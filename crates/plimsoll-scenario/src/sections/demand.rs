@@ -345,13 +345,29 @@ fn burst_makes_sense(burst: &Burst, reader: &mut Reader<'_>) {
 
 table! {
     /// One pair of lengths that occur together.
-    pub struct Pair = "class.pairs" {
-        /// Prompt tokens.
+    pub struct Pair = "class.pairs", check pair_makes_sense {
+        /// Prompt tokens, cached ones included.
         prompt: Tokens, required;
+        /// Prompt tokens served from a prefix cache.
+        cached: Tokens, optional("`cache_hit` of the class says it");
         /// Output tokens.
         output: Tokens, required;
         /// How often, against the other pairs.
         weight: Plain, default("1.0", "all pairs alike");
+    }
+}
+
+fn pair_makes_sense(pair: &Pair, reader: &mut Reader<'_>) {
+    if let Some(cached) = pair.cached.filter(|cached| *cached > pair.prompt) {
+        let diagnostic = reader
+            .at_key(
+                "cached",
+                "contradiction",
+                format!("{cached} cached are more than the whole prompt of {}", pair.prompt),
+            )
+            .label("`prompt` includes what is cached")
+            .help(format!("write `cached = {}` or less", pair.prompt.get()));
+        reader.report(diagnostic);
     }
 }
 
