@@ -5,8 +5,8 @@
 //! result on any number of threads.
 //!
 //! [`demand()`] says what comes, [`fit()`] what there is room for, [`calibrate()`] how long a step
-//! takes, [`simulate()`] what becomes of a demand in a fleet, and [`curve()`] how much of it the fleet
-//! may carry.
+//! takes, [`simulate()`] what becomes of a demand in a fleet, [`curve()`] how much of it the fleet
+//! may carry, and [`profile()`] what a log says of the demand that was.
 //!
 //! ```
 //! use plimsoll_stats::{Dist, Process, Seed, Spacing};
@@ -39,6 +39,7 @@ mod measured;
 mod performance;
 mod pool;
 mod pool_performance;
+mod profile;
 mod replay;
 mod review;
 mod simulate;
@@ -80,6 +81,20 @@ pub use pool::{Band, PoolSteps, pool_steps};
 pub use pool_performance::{
     Bands, Phase, PoolPerformance, PoolPerformanceInput, ServedLengths, pool_performance,
     served_lengths,
+};
+pub use profile::{
+    About, ArrivalModel, Autocorrelations, Budget, BurstModel, Bursts, ClassProfile,
+    ClientConcentration, ClientCv, ClientShare, ClientSum, Clients, Clock, ClockTick, Correlation,
+    DemandShape, EXACT_ROWS, End, EndShares, ExponentialFit, Failures, Finding, Fits, GapModel,
+    GapSums, Gathered, Gathering, InterArrival, JointBin, JointLengths, JointPoint, JointPoints,
+    JointSum, Keyed, Kin, Known, Lengths, Levels, LognormalFit, MeanLevels, ModelDispersion, Pace,
+    PaceInput, ParetoFit, PoissonComparison, PoissonRequests, PoissonTokens, PrefillQueue,
+    PrefixReuse, Profile, ProfileInput, QueueCapacities, QueueWait, QueueWaits, RatioLevels,
+    ResidentContext, ResidentLevels, ResidentTokens, ReuseInput, ReuseLevels, ReuseRequest, Season,
+    SeasonVerdict, Seasonality, SecondSum, Seen, SeriesClient, SeriesGaps, SeriesInput,
+    SeriesProfile, SeriesSeasonality, SeriesWindow, SessionRates, SessionReuse, ShapeFit, Silence,
+    SilenceKind, Silences, Sums, TotalSum, WindowLevels, Windows, arrival_model, pool_pace,
+    prefix_reuse, profile, series_profile,
 };
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
