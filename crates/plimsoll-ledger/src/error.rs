@@ -1,5 +1,7 @@
 //! Why a file is no trace.
 
+use std::path::PathBuf;
+
 use plimsoll_workload::TraceFault;
 
 use crate::reject::Reject;
@@ -66,6 +68,9 @@ pub enum TraceError {
         /// What is too much.
         problem: &'static str,
     },
+    /// A ledger that cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// Rows that make no trace together.
     #[error("{name}: its rows make no trace")]
     Fault {
@@ -84,6 +89,7 @@ impl TraceError {
             Self::Unreadable { .. } => {
                 Some("if it is packed, it may be cut short: copy it again".to_owned())
             }
+            Self::Ledger(error) => error.help(),
             Self::Column { .. } => Some("leave the format out to have it detected".to_owned()),
             _ => None,
         }
@@ -92,4 +98,227 @@ impl TraceError {
 
 fn for_example(first: &Option<Reject>) -> String {
     first.as_ref().map_or(String::new(), |reject| format!(", such as {reject}"))
+}
+
+/// Why a ledger cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// There is none.
+    #[error("{}: is no ledger: it has no manifest.json", path.display())]
+    NoLedger {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The directory has other things in it.
+    #[error("{}: is no ledger, and `{by}` is in it", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+        /// What is in it.
+        by: String,
+    },
+    /// Somebody else writes to it.
+    #[error("{}: another ingest is writing to it", path.display())]
+    Locked {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// The disk would not.
+    #[error("{}: cannot be {doing}", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The manifest is not one.
+    #[error("{}: is damaged", path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What its reader says.
+        source: serde_json::Error,
+    },
+    /// Written by a later version.
+    #[error(
+        "{}: is a ledger of `{schema}` with columns of version {columns}; this program knows {known}",
+        path.display()
+    )]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// What it says it is.
+        schema: String,
+        /// The version of its columns.
+        columns: u32,
+        /// The latest that is known here.
+        known: u32,
+    },
+    /// A column that rows cannot be told apart by.
+    #[error("`{name}`: is no column of text in the ledger")]
+    Column {
+        /// What was asked for.
+        name: String,
+        /// What could be.
+        known: String,
+    },
+    /// A file of the ledger that cannot be read.
+    #[error("{}: is damaged: {problem}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What its reader says.
+        problem: String,
+    },
+}
+
+impl LedgerError {
+    /// What the user could do about it.
+    pub fn help(&self) -> Option<String> {
+        Some(match self {
+            Self::NoLedger { path } => {
+                format!("`plimsoll ingest FILES… --into {}` makes one", path.display())
+            }
+            Self::Occupied { .. } => {
+                "name a directory that is empty or not there yet, or a ledger".to_owned()
+            }
+            Self::Locked { .. } => {
+                "wait for it to end; one that was killed holds nothing".to_owned()
+            }
+            Self::Disk { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                "make room and run it again: the ledger is as it was before".to_owned()
+            }
+            Self::Disk { .. } => return None,
+            Self::Damaged { path, .. } if path.ends_with("rejects.parquet") => {
+                "remove it: it holds what earlier ingests could not take, and nothing else"
+                    .to_owned()
+            }
+            Self::Manifest { .. } | Self::Damaged { .. } => {
+                "restore it from a copy, or ingest the logs into a new ledger".to_owned()
+            }
+            Self::Column { known, .. } => format!("these are: {known}"),
+            Self::Version { .. } => "use the version of plimsoll that wrote it".to_owned(),
+        })
+    }
+}
+
+/// Why logs could not be taken into a ledger. The ledger is as it was before.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// A file cannot be read, or not unpacked.
+    #[error("{name}: cannot be read{}", after(*line))]
+    Unreadable {
+        /// The file as the user named it.
+        name: String,
+        /// The last line that was read, counted from one; zero before the first.
+        line: u64,
+        /// What the system or the unpacker says.
+        source: std::io::Error,
+    },
+    /// An object that the program was not built to fetch.
+    #[error("{name}: this plimsoll was built without object stores")]
+    NotBuilt {
+        /// The URL.
+        name: String,
+    },
+    /// There is nothing in it.
+    #[error("{name}: is empty")]
+    Empty {
+        /// The file as the user named it.
+        name: String,
+    },
+    /// Nothing that is known.
+    #[error("{name}: no log of requests: it is {looks}")]
+    Unknown {
+        /// The file as the user named it.
+        name: String,
+        /// What it looks like.
+        looks: String,
+    },
+    /// A mapping of columns that cannot be followed.
+    #[error("{name}: {problem}")]
+    Map {
+        /// The file as the user named it.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Parquet that cannot be read.
+    #[error("{name}: Parquet that cannot be read: {problem}")]
+    Parquet {
+        /// The file as the user named it.
+        name: String,
+        /// What its reader says.
+        problem: String,
+    },
+    /// There is no such format.
+    #[error("--format: `{name}` is no format")]
+    Format {
+        /// What was asked for.
+        name: String,
+    },
+    /// No file holds a log.
+    #[error("none of {files} files is a log of requests")]
+    Nothing {
+        /// How many were looked at.
+        files: usize,
+    },
+    /// The ledger would not take them.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+fn after(line: u64) -> String {
+    if line == 0 { String::new() } else { format!(" after line {line}") }
+}
+
+impl From<crate::unpack::Unpacking> for IngestError {
+    fn from(unpacking: crate::unpack::Unpacking) -> Self {
+        let crate::unpack::Unpacking { name, source } = unpacking;
+        Self::Unreadable { name, line: 0, source }
+    }
+}
+
+impl IngestError {
+    /// What the user could do about it.
+    pub fn help(&self) -> Option<String> {
+        Some(match self {
+            Self::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                return None;
+            }
+            Self::Unreadable { .. } => {
+                "if it is packed, it may be cut short: copy it again, or leave it out".to_owned()
+            }
+            Self::NotBuilt { .. } => {
+                "build it with --features object-store, or copy the file here first".to_owned()
+            }
+            Self::Empty { .. } => "leave it out".to_owned(),
+            Self::Unknown { .. } => format!(
+                "known are {}; any other table or JSON lines with `--map prompt_tokens=COLUMN,output_tokens=COLUMN,ts_arrival=COLUMN`",
+                crate::format::formats()
+                    .iter()
+                    .map(|(name, _)| *name)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+            Self::Map { .. } => {
+                "`plimsoll ingest --columns` lists the columns of the ledger".to_owned()
+            }
+            Self::Parquet { .. } => {
+                "copy it again, or leave it out: the ledger is as it was".to_owned()
+            }
+            Self::Format { .. } => format!(
+                "known are {}; without `--format` it is detected",
+                crate::format::formats()
+                    .iter()
+                    .map(|(name, _)| *name)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+            Self::Nothing { .. } => return None,
+            Self::Ledger(error) => return error.help(),
+        })
+    }
 }

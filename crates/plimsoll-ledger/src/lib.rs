@@ -6,6 +6,9 @@
 //! A row that cannot be understood becomes a [`Reject`] with its line and its reason, and is counted: nothing is dropped
 //! without a word, and unknown is never zero.
 //!
+//! Three features are left out of the default build: `sql` answers [`Ledger::query`] with DataFusion, `cluster` has a Ballista cluster do
+//! the sums of [`Ledger::scan_on_cluster`], and `object-store` lets [`ingest`] read URLs. Without them, those say so.
+//!
 //! ```
 //! use plimsoll_ledger::{Format, read_trace};
 //!
@@ -16,15 +19,40 @@
 //! # Ok::<(), plimsoll_ledger::TraceError>(())
 //! ```
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod error;
+mod fetch;
+mod format;
+mod ingest;
+mod kind;
+mod lookup;
+mod page;
+mod query;
 mod reject;
+mod row;
 mod run;
+mod scan;
+#[cfg(feature = "sql")]
+mod sql;
+mod store;
 mod trace;
+mod unpack;
+mod value;
 
-pub use error::TraceError;
+pub use error::{IngestError, LedgerError, TraceError};
+pub use format::formats;
+pub use ingest::{
+    IngestInput, Ingested, IngestedFile, Passing, Reason, ingest, ingest_in_passing, inspect,
+};
+pub use lookup::{TaskRows, Total};
+pub use query::{Answer, AnswerColumn, QueryError, QueryInput};
 pub use reject::{Reject, Rejects, Why};
+pub use row::{OutcomeRow, Row, SeriesRow};
 pub use run::trace_of_run;
-pub use trace::{Format, read_trace};
+pub use scan::{Asked, Classing, NamedClass, ScanInput, Scanned, TaskOutcomes, WindowSum};
+pub use store::Ledger;
+pub use trace::{Format, read_trace, trace_of_ledger};
 
 #[doc(no_inline)]
 pub use plimsoll_workload::Trace;

@@ -1,5 +1,6 @@
 //! Rows that could not be understood, each with its line and its reason.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -35,7 +36,7 @@ impl Rejects {
     pub fn reasons(&self) -> Vec<(&Reject, u64)> {
         let mut reasons: BTreeMap<(&str, &str), (&Reject, u64)> = BTreeMap::new();
         for row in &self.rows {
-            reasons.entry((row.field, row.why.kind())).or_insert((row, 0)).1 += 1;
+            reasons.entry((row.field.as_ref(), row.why.kind())).or_insert((row, 0)).1 += 1;
         }
         let mut reasons: Vec<_> = reasons.into_values().collect();
         reasons.sort_by_key(|(first, count)| (std::cmp::Reverse(*count), first.line));
@@ -49,7 +50,7 @@ pub struct Reject {
     /// Counted from one, headings included.
     pub line: u64,
     /// The field that is wrong; empty where it is the whole row.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// What is wrong with it.
     pub why: Why,
 }
@@ -75,6 +76,10 @@ pub enum Why {
     Blocks(String),
     /// More classes than can be told apart.
     Classes,
+    /// Fields that cannot all be true: more cached than prompt, a first token after the last.
+    Contradicts(String),
+    /// A moment without a zone among moments with one, or the other way round.
+    Zone(String),
 }
 
 impl Why {
@@ -90,6 +95,8 @@ impl Why {
             Self::Failed => "failed",
             Self::Blocks(_) => "blocks",
             Self::Classes => "classes",
+            Self::Contradicts(_) => "contradicts",
+            Self::Zone(_) => "zone",
         }
     }
 }
@@ -117,6 +124,11 @@ impl fmt::Display for Why {
             Self::Failed => write!(f, "is zero: the request failed"),
             Self::Blocks(problem) => write!(f, "{problem}"),
             Self::Classes => write!(f, "is one class more than can be told apart"),
+            Self::Contradicts(problem) => write!(f, "{problem}"),
+            Self::Zone(value) => write!(
+                f,
+                "is `{value}`: the first row of the file says otherwise whether times have a zone"
+            ),
         }
     }
 }

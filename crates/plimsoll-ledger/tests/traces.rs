@@ -435,3 +435,33 @@ fn shared(name: &str) -> Option<Vec<u8>> {
     let path = root.join("data/traces").join(name);
     Some(std::fs::read(&path).unwrap_or_else(|e| panic!("{name}: {e}")))
 }
+
+/// What has a clock is replayed, whatever it is written in.
+#[test]
+fn every_format_with_a_clock_is_replayed() {
+    let check = |file: &str, note: &str, expect: &[(f64, u64, u64, &str)]| {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+        let text = std::fs::read_to_string(path).expect(file);
+        // A session is one document, and a line of a log.
+        let text = if file.ends_with(".json") { text.replace('\n', " ") } else { text };
+        let (trace, _) = read_trace(text.as_bytes(), file, Format::Auto).expect(file);
+        assert_eq!(rows(&trace), expect, "{file}");
+        assert_eq!(trace.notes()[0], format!("{file}: {} requests of {note}", expect.len()));
+        trace
+    };
+    let images = [(0.0, 700, 12, "text"), (0.25, 5200, 40, "images")];
+    check("azure_images.csv", "Azure", &images);
+    let (first, last) = ("m8b, critical", "batch");
+    let blis = [(0.0, 500, 10, first), (1.0005, 517, 10, first), (3.0, 50, 7, last)];
+    let trace = check("blis_v3.csv", "BLIS", &blis);
+    assert_eq!(trace.requests()[1].session, trace.requests()[0].session);
+    let agent = [(0.0, 200, 25, "large"), (10.5, 70, 5, "small")];
+    let trace = check("agent.json", "kv-cache-tester", &agent);
+    assert_eq!(trace.block_tokens(), 64);
+    let note = "times count from the start of a session: nothing says when sessions came";
+    assert!(trace.notes().contains(&note.to_owned()), "{:?}", trace.notes());
+    let trace = check("plimsoll.csv", "Plimsoll", &[(0.0, 100, 7, "m")]);
+    assert_eq!(trace.requests()[0].cached.map(|cached| cached.get()), Some(32));
+    assert_eq!(trace.requests()[0].content, [0, 1]);
+    check("plimsoll.jsonl", "Plimsoll", &[(0.0, 100, 7, "all")]);
+}

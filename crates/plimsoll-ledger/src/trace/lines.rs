@@ -2,13 +2,17 @@
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 
-use super::{Why, unknown};
+use super::unknown;
 use crate::error::TraceError;
+use crate::page::Wrong;
 
 /// The longest line: a prompt of a million tokens in blocks of 16 has 62,500 names.
 const LINE_MAX: usize = 16 << 20;
 /// The most lines.
 const LINES_MAX: u64 = 100_000_000;
+
+/// The number of a line, counted from one, and its text without its end.
+pub(super) type Line<'a> = (u64, Result<&'a str, Wrong>);
 
 pub(super) struct Lines<'a> {
     input: Box<dyn BufRead + 'a>,
@@ -40,13 +44,8 @@ impl<'a> Lines<'a> {
         Ok(Self { input, name, buffer: Vec::new(), line: 0 })
     }
 
-    /// The number of the line that was handed out last, counted from one.
-    pub(super) fn number(&self) -> u64 {
-        self.line
-    }
-
-    /// The next line that is not blank, without its end; none after the last.
-    pub(super) fn next_text(&mut self) -> Result<Option<Result<&str, Why>>, TraceError> {
+    /// The next line that is not blank; none after the last.
+    pub(super) fn next_text(&mut self) -> Result<Option<Line<'_>>, TraceError> {
         loop {
             self.buffer.clear();
             let line = self.line + 1;
@@ -74,6 +73,6 @@ impl<'a> Lines<'a> {
             }
         }
         let text = std::str::from_utf8(&self.buffer).map(str::trim);
-        Ok(Some(text.map_err(|_| Why::Shape("is no text".to_owned()))))
+        Ok(Some((self.line, text.map_err(|_| Wrong::shape("is no text")))))
     }
 }

@@ -1,0 +1,78 @@
+//! What was counted over windows, client by client.
+
+use std::collections::BTreeMap;
+
+use plimsoll_stats::Seed;
+use plimsoll_study::{SeriesClient, SeriesInput, SeriesWindow};
+
+use super::damaged;
+use crate::error::LedgerError;
+use crate::row::SeriesRow;
+use crate::store::{Ledger, read};
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// A series by its name and the length of its windows, client by client.
+type Clients = BTreeMap<(String, u64), BTreeMap<String, Vec<SeriesRow>>>;
+
+impl Ledger {
+    /// The series of the ledger: clients whose names differ only in the last part, after a `/`, are one.
+    pub fn series(&self, seed: Seed) -> Result<Vec<SeriesInput>, LedgerError> {
+        let mut rates: Clients = BTreeMap::new();
+        let mut lengths: BTreeMap<String, Vec<SeriesRow>> = BTreeMap::new();
+        let mut first = i64::MAX;
+        for part in &self.manifest().series {
+            let path = self.path(&part.file);
+            for batch in read(&path)? {
+                let batch = batch.map_err(|error| damaged(&path, error.to_string()))?;
+                for row in SeriesRow::of_batch(&batch).map_err(|problem| damaged(&path, problem))? {
+                    let (Some(class), Some(start)) = (row.class.clone(), row.start) else {
+                        continue;
+                    };
+                    let Some(window) = row.window_s.filter(|window| *window >= 1.0) else {
+                        continue;
+                    };
+                    first = first.min(start);
+                    if row.requests.is_some() {
+                        let group = class.rsplit_once('/').map_or("series", |(group, _)| group);
+                        let group = (group.to_owned(), window as u64);
+                        rates.entry(group).or_default().entry(class).or_default().push(row);
+                    } else {
+                        lengths.entry(class).or_default().push(row);
+                    }
+                }
+            }
+        }
+        let mut series = Vec::new();
+        for ((name, window_s), clients) in rates {
+            let clients = clients.into_iter().map(|(class, rows)| {
+                let blocks = lengths.get(&class).map_or(&[][..], Vec::as_slice);
+                let windows = rows.iter().map(|row| window(row, first, window_s, blocks)).collect();
+                SeriesClient { name: class, windows }
+            });
+            let clients = clients.collect();
+            // What counts from the start of its log says nothing of the clock, except where its format does.
+            series.push(SeriesInput { name, window_s, clients, starts_at_midnight: true, seed });
+        }
+        Ok(series)
+    }
+}
+
+fn window(row: &SeriesRow, first: i64, window_s: u64, blocks: &[SeriesRow]) -> SeriesWindow {
+    let start = row.start.unwrap_or(first);
+    let block = blocks.iter().find(|block| {
+        let begins = block.start.unwrap_or(i64::MAX);
+        let lasts = (block.window_s.unwrap_or(0.0) * SECOND_NS as f64) as i64;
+        begins <= start && start < begins.saturating_add(lasts)
+    });
+    let of_block =
+        |value: fn(&SeriesRow) -> Option<f64>| value(row).or_else(|| block.and_then(value));
+    SeriesWindow {
+        start_s: (start - first).unsigned_abs() / SECOND_NS.unsigned_abs(),
+        requests_per_s: row.requests.unwrap_or(0.0) / window_s as f64,
+        cv: row.cv,
+        prompt_mean: of_block(|row| row.prompt_mean),
+        output_mean: of_block(|row| row.output_mean),
+        reason_ratio: of_block(|row| row.reason_share),
+    }
+}
