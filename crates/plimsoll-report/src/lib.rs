@@ -7,17 +7,24 @@
 //! assert_eq!(text, "class  rate\nchat   40/s\n");
 //! ```
 
+mod bench;
 mod calibration;
 mod catalog;
 mod constants;
 mod curve;
 mod explain;
 mod fit;
+mod ledger;
+mod profile;
+mod query;
 mod review;
+mod scenario;
 mod simulate;
+mod task;
 mod text;
 mod validation;
 
+pub use bench::{Bench, BenchInput, BenchRow, BenchTool, bench_of};
 pub use calibration::{
     CalibrationDocument, EngineDocument, calibrate_json, calibrate_text, calibration_json,
     engine_json, engine_text,
@@ -26,8 +33,13 @@ pub use catalog::{catalog_json, catalog_text};
 pub use curve::{CurveDocument, LoadTestPoint, curve_json, curve_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};
+pub use ledger::{ingest_json, ingest_text};
+pub use profile::{ProfileHead, profile_json, profile_text};
+pub use query::{query_json, query_text};
 pub use review::{review_json, review_text};
+pub use scenario::{SCENARIO_POINTS, ScenarioClass, scenario_of};
 pub use simulate::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
+pub use task::{task_json, task_text};
 pub use text::{Heading, table};
 pub use validation::{
     group_table, performance_json, performance_text, validation_json, validation_text,
