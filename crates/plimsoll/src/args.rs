@@ -66,6 +66,28 @@ pub enum Command {
         #[arg(long)]
         force: bool,
     },
+    /// Read request logs of any known format into a ledger: all of them, or nothing
+    Ingest(Box<IngestArgs>),
+    /// Characterise a workload: bursts, lengths, reuse, failures, and what would break a plan made from averages
+    Profile(Box<ProfileArgs>),
+    /// Ask a ledger in SQL, read-only; needs a program that was built with the feature `sql`
+    Query {
+        /// The ledger
+        ledger: PathBuf,
+        /// One statement over the tables `requests`, `outcomes`, `series` and `rejects`
+        sql: String,
+        /// The most rows that are shown
+        #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+        rows: u32,
+    },
+    /// Show one task across its attempts: routes, tokens, stages, tools, outcome, cost
+    Trace {
+        /// The ledger
+        ledger: PathBuf,
+        /// The task's name, or its trace's, its session's or a request's
+        #[arg(long, value_name = "ID")]
+        task: String,
+    },
     /// The memory budget: what fits, for the pools of a scenario or for a model and a device
     Fit(Box<FitArgs>),
     /// Run an engine against the demand of a scenario, or against a measured run
@@ -121,6 +143,86 @@ pub struct FitArgs {
     /// The same over group sizes or devices
     #[arg(long, value_name = "WHAT")]
     pub(crate) compare: Option<Compare>,
+}
+
+/// What `profile` is asked for.
+#[derive(Args, Debug)]
+pub struct ProfileArgs {
+    /// A ledger, or logs of any format that `ingest` reads
+    #[arg(required = true, value_name = "LEDGER|TRACE")]
+    pub(crate) source: Vec<PathBuf>,
+    /// Columns whose values make classes, such as `route,tenant`
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
+    /// A scenario whose classes say by `match` which rows are theirs; its first pool's step times say how long requests take
+    #[arg(long, value_name = "FILE", conflicts_with = "by")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Only rows with these values, `*` standing for any text, such as `model=gpt-*,region=eu`
+    #[arg(long = "where", value_name = "COLUMN=VALUE,…", value_delimiter = ',', value_parser = mapping)]
+    pub(crate) only: Vec<(String, String)>,
+    /// The most classes; the rarest are counted together
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) classes: u16,
+    /// Write the classes as `[[class]]` tables of a scenario: the pairs of lengths that occur together, and the arrivals that fit best
+    #[arg(long, value_name = "FILE", conflicts_with = "to_bench")]
+    pub(crate) to_scenario: Option<PathBuf>,
+    /// Write a load test with the real lengths, for this tool
+    #[arg(long, value_name = "TOOL", requires = "out")]
+    pub(crate) to_bench: Option<BenchTool>,
+    /// The directory that `--to-bench` writes to; made where it is not there
+    #[arg(long, value_name = "DIR", requires = "to_bench")]
+    pub(crate) out: Option<PathBuf>,
+    /// For a ledger that a Ballista cluster sees under the same path: let it do the sums, such as `df://scheduler:50050`; needs a
+    /// program that was built with the feature `cluster`
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cluster: Option<String>,
+    /// For logs: columns of the ledger and the file's, as for `ingest`
+    #[arg(long, value_name = "COLUMN=FIELD,…", value_delimiter = ',', value_parser = mapping)]
+    pub(crate) map: Vec<(String, String)>,
+    /// For logs: the format, instead of the detected one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+}
+
+/// A tool that tests with load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchTool {
+    /// GuideLLM
+    Guidellm,
+    /// `vllm bench serve`
+    Vllm,
+    /// AIPerf
+    Aiperf,
+    /// A trace as Mooncake publishes it
+    Mooncake,
+}
+
+/// What `ingest` is asked for.
+#[derive(Args, Debug)]
+pub struct IngestArgs {
+    /// Files, directories, quoted patterns, or `-` for standard input; plain, gzip, zstd, or tar of those; with the feature
+    /// `object-store` also `s3://`, `gs://`, `az://`, `http://`, `https://` and `file://`
+    #[arg(required_unless_present = "columns")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The ledger, a directory; made where it is not there
+    #[arg(long, value_name = "LEDGER", required_unless_present = "columns")]
+    pub(crate) into: Option<PathBuf>,
+    /// The name of the source instead of the format's; rows are the same where source, request and attempt are
+    #[arg(long, value_name = "NAME")]
+    pub(crate) source: Option<String>,
+    /// The format, instead of the detected one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+    /// For any table, JSON lines or Parquet: columns of the ledger and the file's, such as
+    /// `prompt_tokens=ctx,output_tokens=usage.gen,ts_arrival=t:ms,e2e_s=took:ms`
+    #[arg(long, value_name = "COLUMN=FIELD,…", value_delimiter = ',', value_parser = mapping)]
+    pub(crate) map: Vec<(String, String)>,
+    /// When logs that count from their own start began, such as `2026-11-15T09:00:00Z`
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub(crate) start: Option<jiff::Timestamp>,
+    /// List the columns of the ledger, and the formats that are known
+    #[arg(long)]
+    pub(crate) columns: bool,
 }
 
 /// A model on a device: what is absent is the engine's default.
@@ -235,8 +337,8 @@ pub struct SimulateArgs {
     /// Nothing fails or is reclaimed by chance; incidents of the scenario still happen
     #[arg(long)]
     pub(crate) no_failures: bool,
-    /// Requests of a trace instead of the classes' own: Mooncake JSONL, Azure, Vidur, Splitwise or BurstGPT CSV, or
-    /// step logs with `--replay-run`; plain or gzip
+    /// Requests of a ledger or a trace instead of the classes' own: Mooncake, Azure, Vidur, Splitwise, BurstGPT, BLIS and
+    /// others, plain or gzip; or step logs with `--replay-run`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "hour"])]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
@@ -438,4 +540,19 @@ fn day(text: &str) -> Result<Date, String> {
     } else {
         Err("not a day of these centuries".to_owned())
     }
+}
+
+/// A column of the ledger and a field of a file.
+fn mapping(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((column, field)) if !column.trim().is_empty() && !field.trim().is_empty() => {
+            Ok((column.trim().to_owned(), field.trim().to_owned()))
+        }
+        _ => Err("not a column and a field such as `prompt_tokens=ctx`".to_owned()),
+    }
+}
+
+/// A moment, with its zone.
+fn instant(text: &str) -> Result<jiff::Timestamp, String> {
+    text.parse().map_err(|_| "not a moment with its zone, such as 2026-11-15T09:00:00Z".to_owned())
 }

@@ -5,8 +5,10 @@ mod curve;
 mod fit;
 mod fleet;
 mod init;
+mod ledger;
 mod performance;
 mod pool;
+mod profile;
 mod replay;
 mod simulate;
 
@@ -87,6 +89,10 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
             ))
         }
         Command::Init { directory, force } => init::init(directory, *force, global, err),
+        Command::Ingest(args) => ledger::ingest(args, global),
+        Command::Profile(args) => profile::answer(args, global, err),
+        Command::Query { ledger, sql, rows } => ledger::query(ledger, sql, *rows, global),
+        Command::Trace { ledger, task } => ledger::trace(ledger, task, global),
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
         Command::Simulate(args) => simulate::answer(args, global, err),
         Command::Curve(args) => curve::answer(args, global, err),
@@ -158,7 +164,7 @@ pub(crate) fn clock() -> Date {
     now.date()
 }
 
-fn threads(global: &Global) -> usize {
+pub(crate) fn threads(global: &Global) -> usize {
     let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     global.threads.map_or_else(available, usize::from)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plimsoll_ledger::{Format, read_trace, trace_of_run};
+use plimsoll_ledger::{Format, Ledger, TraceError, read_trace, trace_of_ledger, trace_of_run};
 use plimsoll_scenario::{Diagnostic, Loaded};
 use plimsoll_stats::Seed;
 use plimsoll_study::SimulateInput;
@@ -46,9 +46,14 @@ pub(super) fn trace(args: &SimulateArgs, file: &Path, seed: Seed) -> Result<Repl
             trace_of_run(run).map_err(wrong)?
         }
         None => {
-            let opened = std::fs::File::open(file)
-                .map_err(|e| bad(format!("it cannot be read: {e}"), "check the path"))?;
-            let (trace, rejects) = read_trace(opened, &name, Format::Auto).map_err(|e| {
+            let read = if Ledger::is_at(file) {
+                Ledger::open(file).map_err(TraceError::from).and_then(|own| trace_of_ledger(&own))
+            } else {
+                let opened = std::fs::File::open(file)
+                    .map_err(|e| bad(format!("it cannot be read: {e}"), "check the path"))?;
+                read_trace(opened, &name, Format::Auto)
+            };
+            let (trace, rejects) = read.map_err(|e| {
                 let (text, help) = (e.to_string(), e.help().unwrap_or("check the file".to_owned()));
                 // Its runs are replayed here, not served by an engine of their own.
                 let help = match help.contains("--run NAME") {
