@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
 mod constants;
+mod ledger;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -14,10 +15,15 @@ fn main() -> ExitCode {
     let done = match chore.as_str() {
         "ci" => ci(),
         "docs" => docs(rest.iter().any(|a| a == "--check")),
+        "heavy" => heavy(),
         "constants" => constants::constants(&root(), rest.iter().any(|a| a == "--quick")),
+        "ledger-bench" => {
+            let rows = rest.first().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+            ledger::bench(rows)
+        }
         "tidy" => tidy::tidy(&root()),
         "validation" => validation(rest.iter().any(|a| a == "--check")),
-        _ => Err("usage: cargo xtask ci | constants [--quick] | docs [--check] | tidy | validation [--check]".to_owned()),
+        _ => Err("usage: cargo xtask ci | constants [--quick] | docs [--check] | heavy | ledger-bench [ROWS] | tidy | validation [--check]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,6 +69,7 @@ fn ci() -> Result<(), String> {
     } else {
         missing.push("cargo-nextest");
     }
+    heavy_where_changed()?;
     step_with(
         "documentation",
         &["doc", "--workspace", "--no-deps", "--locked"],
@@ -79,6 +86,58 @@ fn ci() -> Result<(), String> {
         println!("== passed, without what is not installed: {}", missing.join(", "));
     }
     Ok(())
+}
+
+/// The features that are left out of the default build. DataFusion and Ballista are large: they are built unoptimised, and once
+/// for all of them.
+const HEAVY: &str =
+    "plimsoll/sql,plimsoll/cluster,plimsoll/object-store,plimsoll-ledger/cluster-test";
+
+/// Builds and tests the program with SQL, clusters and object stores.
+fn heavy() -> Result<(), String> {
+    let packages = ["--profile", "heavy", "-p", "plimsoll-ledger", "-p", "plimsoll", "--locked"];
+    let features = ["--features", HEAVY];
+    let tests = ["--test", "sql", "--test", "cluster", "--test", "object_store", "--test", "query"];
+    step("heavy features", &[&["test"], &packages[..], &features, &tests].concat())?;
+    let own = ["--lib", "--", "cluster::"];
+    step("heavy features, within", &[&["test"], &packages[..], &features, &own].concat())
+}
+
+/// The same where something changed that they depend on. A target directory remembers what it was tested for, so that a fresh one
+/// always tests.
+fn heavy_where_changed() -> Result<(), String> {
+    let about = "the ledger, the study's profile and the lock file";
+    let found = fingerprint()?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let stamp = target.join("heavy-features.stamp");
+    let known = std::fs::read_to_string(&stamp).unwrap_or_default();
+    if known == found {
+        println!("== heavy features: skipped: {about} are as they were when they passed");
+        return Ok(());
+    }
+    let why = if known.is_empty() { "they were not tested here yet" } else { "something changed" };
+    println!("== heavy features: {why} ({about})");
+    heavy()?;
+    std::fs::write(&stamp, found).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+/// What the heavy features depend on, as one number.
+fn fingerprint() -> Result<String, String> {
+    use std::hash::Hasher as _;
+    let mut hasher = std::hash::DefaultHasher::new();
+    let wanted = ["crates/plimsoll-ledger/", "crates/plimsoll-study/src/profile", "Cargo.lock"];
+    let mut files = tidy::tracked(&root())?;
+    files.retain(|file| wanted.iter().any(|start| file.to_string_lossy().starts_with(start)));
+    files.sort();
+    for file in files {
+        let bytes =
+            std::fs::read(root().join(&file)).map_err(|e| format!("{}: {e}", file.display()))?;
+        hasher.write(file.to_string_lossy().as_bytes());
+        hasher.write_usize(bytes.len());
+        hasher.write(&bytes);
+    }
+    Ok(format!("{:016x}\n", hasher.finish()))
 }
 
 fn cargo() -> Command {

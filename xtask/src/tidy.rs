@@ -38,7 +38,7 @@ pub(crate) fn tidy(root: &Path) -> Result<(), String> {
 }
 
 /// What git tracks, and what it would track.
-fn tracked(root: &Path) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn tracked(root: &Path) -> Result<Vec<PathBuf>, String> {
     let output = std::process::Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
