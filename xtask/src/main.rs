@@ -61,6 +61,7 @@ fn ci() -> Result<(), String> {
     docs(true)?;
     println!("== validation tables");
     validation(true)?;
+    heavy_where_changed()?;
     // The README's own command, so that what it promises is what is tested.
     step("tests", &["test", "--workspace", "--locked"])?;
     if has("nextest") {
@@ -69,7 +70,6 @@ fn ci() -> Result<(), String> {
     } else {
         missing.push("cargo-nextest");
     }
-    heavy_where_changed()?;
     step_with(
         "documentation",
         &["doc", "--workspace", "--no-deps", "--locked"],
