@@ -261,7 +261,7 @@ async fn a_cluster_gives_the_same_profile() {
             Classing::Named(vec![
                 named("percent", "tenant", "*100%"),
                 named("never", "tenant", "no*"),
-                named("first", "user", "u_1"),
+                named("other", "user", "u_1"),
             ]),
             &[],
         ),

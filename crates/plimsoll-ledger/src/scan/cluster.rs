@@ -159,16 +159,15 @@ async fn survey(remote: &Remote, input: &ScanInput, kept: &str) -> Result<Survey
 
 /// The class of a row, as a number.
 fn class_sql(survey: &Survey, input: &ScanInput) -> String {
-    let number = |name: &str| survey.classes.iter().position(|class| class == name).unwrap_or(0);
+    let place = |is: &dyn Fn(&String) -> bool| survey.classes.iter().position(is);
     let mut whens = Vec::new();
-    match &input.classes {
-        _ if survey.columns.is_empty() => return "CAST(0 AS BIGINT)".to_owned(),
+    // What is left is of the last class: the rarest, or what no class matches.
+    let rest = match &input.classes {
+        _ if survey.columns.is_empty() => None,
         Classing::Columns { .. } => {
-            for (key, class) in survey.keys() {
-                // The rarest are what is left.
-                if survey.merged > 0 && class == number(super::OTHER) {
-                    continue;
-                }
+            let rest = (survey.merged > 0).then(|| survey.classes.len() - 1);
+            for (key, class) in survey.keys().into_iter().filter(|(_, class)| Some(*class) != rest)
+            {
                 let is = survey.columns.iter().zip(&key).map(|(column, value)| match value {
                     Some(value) => format!("\"{column}\" = {}", literal(value)),
                     None => format!("\"{column}\" IS NULL"),
@@ -176,19 +175,22 @@ fn class_sql(survey: &Survey, input: &ScanInput) -> String {
                 let is: Vec<String> = is.collect();
                 whens.push(format!("WHEN {} THEN {class}", is.join(" AND ")));
             }
+            rest
         }
         Classing::Named(classes) => {
-            for class in classes.iter().filter(|class| survey.classes.contains(&class.name)) {
+            for class in classes {
+                let Some(number) = place(&|name| *name == class.name) else { continue };
                 let is = class.columns.iter().map(|(column, value)| matches(column, value));
                 let is: Vec<String> = is.chain(["true".to_owned()]).collect();
-                whens.push(format!("WHEN {} THEN {}", is.join(" AND "), number(&class.name)));
+                whens.push(format!("WHEN {} THEN {number}", is.join(" AND ")));
             }
+            place(&|name| classes.iter().all(|class| class.name != *name))
         }
-    }
+    };
     if whens.is_empty() {
         return "CAST(0 AS BIGINT)".to_owned();
     }
-    format!("CAST(CASE {} ELSE {} END AS BIGINT)", whens.join(" "), number(super::OTHER))
+    format!("CAST(CASE {} ELSE {} END AS BIGINT)", whens.join(" "), rest.unwrap_or(0))
 }
 
 /// Text as a literal in SQL.
