@@ -100,7 +100,7 @@ fn ledger(folder: &TempDir, rows: u64) -> Ledger {
     let (left, right) = lines.split_at(lines.len() / 3);
     for (name, lines) in [("left.jsonl", left), ("right.jsonl", right)] {
         let file = folder.path().join(name);
-        std::fs::write(&file, lines.join("\n")).unwrap();
+        std::fs::write(&file, lines.join("\n")).expect("written");
         let input = IngestInput {
             files: vec![file],
             ledger: directory.clone(),
@@ -110,9 +110,9 @@ fn ledger(folder: &TempDir, rows: u64) -> Ledger {
             start_ns: 0,
             threads: NonZero::<usize>::MIN,
         };
-        assert_eq!(ingest(&input).unwrap().rejected, 0);
+        assert_eq!(ingest(&input).expect("taken").rejected, 0);
     }
-    Ledger::open(&directory).unwrap()
+    Ledger::open(&directory).expect("a ledger")
 }
 
 fn input(classes: Classing, only: &[(&str, &str)]) -> ScanInput {
@@ -144,7 +144,7 @@ fn json(scanned: Scanned) -> Value {
     };
     let mut found = profile(gathered, &input);
     found.warnings.extend(notes);
-    serde_json::to_value(&found).unwrap()
+    serde_json::to_value(&found).expect("JSON")
 }
 
 /// Takes a figure out of both.
@@ -157,29 +157,29 @@ fn take(a: &mut Value, b: &mut Value, path: &str) -> (Value, Value) {
 /// All of a profile is the same, but for gaps between arrivals, which are within the error of the sketch, and for what takes rows, which
 /// is null.
 fn same_but_for_rows(mut far: Value, mut near: Value) {
-    let classes = near["classes"].as_array().unwrap().len();
-    assert_eq!(far["classes"].as_array().unwrap().len(), classes);
+    let classes = near["classes"].as_array().expect("a list").len();
+    assert_eq!(far["classes"].as_array().expect("a list").len(), classes);
     for i in 0..classes {
         let mut both = |path: &str| take(&mut far, &mut near, &format!("/classes/{i}/{path}"));
         let figures = ["n", "mean"].map(|figure| {
             let (far, near) = both(&format!("inter_arrival/{figure}"));
             assert_eq!(far, near);
-            near.as_f64().unwrap()
+            near.as_f64().expect("a number")
         });
         let [n, mean] = figures;
         for figure in ["p50", "p95", "p99"] {
             let (far, near) = both(&format!("inter_arrival/{figure}"));
-            let (far, near) = (far.as_f64().unwrap(), near.as_f64().unwrap());
+            let (far, near) = (far.as_f64().expect("a number"), near.as_f64().expect("a number"));
             // The one is near an order statistic, the other between two. Neighbours of n exponential gaps lie mean / n / (1 - p) apart
             // on average.
-            let beyond = 1.0 - figure[1..].parse::<f64>().unwrap() / 100.0;
+            let beyond = 1.0 - figure[1..].parse::<f64>().expect("a number") / 100.0;
             let apart = 5.0 * mean / n / beyond;
             assert!((far - near).abs() <= 1e-3 * near + apart, "{i} {figure}: {far} {near}");
         }
         assert_eq!(both("inter_arrival/relative_error").0, 1e-3);
         assert_eq!(both("inter_arrival/exact").0, false);
         let fits = both("inter_arrival_fit");
-        let mu = |fit: &Value| fit["lognormal"]["mu"].as_f64().unwrap();
+        let mu = |fit: &Value| fit["lognormal"]["mu"].as_f64().expect("a number");
         assert!((mu(&fits.0) - mu(&fits.1)).abs() < 1e-2, "{fits:?}");
         for figure in ["spearman", "pearson_log", "rows", "exact"] {
             let (far, _) = both(&format!("correlation_prompt_output/{figure}"));
@@ -196,10 +196,10 @@ fn same_but_for_rows(mut far: Value, mut near: Value) {
         assert!(i > 0 || tick.0 == tick.1, "{tick:?}");
     }
     let (far_said, near_said) = take(&mut far, &mut near, "/warnings");
-    let lines = |said: &Value| said.as_array().unwrap().len();
+    let lines = |said: &Value| said.as_array().expect("a list").len();
     assert_eq!(lines(&far_said), lines(&near_said) + 1, "{far_said} {near_said}");
     let (far_said, near_said) = take(&mut far, &mut near, "/findings");
-    let about = |said: &Value| said.as_array().unwrap().len();
+    let about = |said: &Value| said.as_array().expect("a list").len();
     assert!(about(&far_said) <= about(&near_said), "{far_said} {near_said}");
     differences("", &far, &near);
 }
@@ -209,14 +209,14 @@ fn within_the_sketch(found: &Value, ledger: &Ledger) {
     let sql = "SELECT CAST(ts_arrival AS BIGINT) FROM requests \
                WHERE ts_arrival IS NOT NULL AND response_cached IS NOT TRUE ORDER BY 1";
     let input = QueryInput { sql: sql.to_owned(), rows_max: usize::MAX };
-    let rows = ledger.query(&input).unwrap().rows;
-    let times: Vec<i64> = rows.iter().map(|row| row[0].as_i64().unwrap()).collect();
+    let rows = ledger.query(&input).expect("an answer").rows;
+    let times: Vec<i64> = rows.iter().map(|row| row[0].as_i64().expect("a whole number")).collect();
     let mut gaps: Vec<f64> =
         times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
     gaps.sort_by(f64::total_cmp);
     assert_eq!(found["n"], gaps.len());
     for (figure, p) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-        let (found, rank) = (found[figure].as_f64().unwrap(), p * gaps.len() as f64);
+        let (found, rank) = (found[figure].as_f64().expect("a number"), p * gaps.len() as f64);
         let exact = gaps[rank.ceil() as usize - 1];
         assert!((found - exact).abs() <= 1e-3 * exact, "{figure}: {found} {exact}");
     }

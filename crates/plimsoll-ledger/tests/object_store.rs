@@ -72,7 +72,7 @@ fn a_web_server() {
             .unwrap();
         }
     });
-    let done = read(&[url.clone()], &into).unwrap();
+    let done = read(std::slice::from_ref(&url), &into).unwrap();
     assert_eq!((done.rows_added, done.files[0].file.as_str()), (3, url.as_str()));
     let gone = read(&[format!("{url}.gone")], &into).unwrap_err();
     assert_eq!(gone.to_string(), format!("{url}.gone: cannot be read"));

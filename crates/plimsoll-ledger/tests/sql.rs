@@ -20,7 +20,7 @@ fn small_ledger(folder: &TempDir) -> Ledger {
     let directory = folder.path().join("led [a]*?");
     for (name, text) in [("requests.jsonl", REQUESTS), ("outcomes.csv", OUTCOMES)] {
         let file = folder.path().join(name);
-        std::fs::write(&file, text).unwrap();
+        std::fs::write(&file, text).expect("written");
         let input = IngestInput {
             files: vec![file],
             ledger: directory.clone(),
@@ -30,9 +30,9 @@ fn small_ledger(folder: &TempDir) -> Ledger {
             start_ns: 0,
             threads: NonZero::<usize>::MIN,
         };
-        ingest(&input).unwrap();
+        ingest(&input).expect("taken");
     }
-    Ledger::open(&directory).unwrap()
+    Ledger::open(&directory).expect("a ledger")
 }
 
 fn ask(ledger: &Ledger, sql: &str) -> Result<Answer, QueryError> {
