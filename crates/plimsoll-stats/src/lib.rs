@@ -28,6 +28,7 @@ mod dist;
 mod family;
 mod interval;
 mod normal;
+mod parallel;
 mod quantile;
 mod seed;
 mod series;
@@ -40,8 +41,12 @@ pub use correlation::{pearson, pearson_of_logs, spearman};
 pub use counts::Counts;
 pub use dist::{Dist, DistError, Weighted, three_point_quantile, weibull_cv};
 pub use family::{Family, Sample};
-pub use interval::{Interval, batch_means, bootstrap, mean_interval, share_interval};
-pub use normal::{normal_cdf, normal_quantile};
+pub use interval::{
+    Interval, batch_means, block_bootstrap, bootstrap, mean_interval, share_interval,
+    share_interval_of,
+};
+pub use normal::{normal_cdf, normal_quantile, student_quantile};
+pub use parallel::in_order;
 pub use quantile::{quantile, quantile_of_sorted};
 pub use seed::{Seed, Stream};
 pub use series::{Periodicity, autocorrelation, explained_by_place, means_by_place, periodicity};

@@ -21,9 +21,13 @@
 //! ```
 
 mod class;
+mod history;
+mod outlook;
 mod task;
 mod trace;
 
 pub use class::{Class, Hour};
+pub use history::{ClassHistory, History, Known, StepCount};
+pub use outlook::{Change, ClassOutlook, Outlook, Quantiles, Quantity, ThreePoint};
 pub use task::{Call, Drawn, Growth, Lengths, Pair, Request, Shift, Step, Task, Tool, Variant};
 pub use trace::{Sharing, Tick, Trace, TraceFault, TraceRequest};
