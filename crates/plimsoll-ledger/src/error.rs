@@ -164,6 +164,32 @@ pub enum LedgerError {
         /// What could be.
         known: String,
     },
+    /// More counts than can be held.
+    #[error(
+        "{steps} steps of {step_s} s for each of {classes} classes are more than {most} counts"
+    )]
+    Steps {
+        /// How long a step is.
+        step_s: u32,
+        /// How many there are.
+        steps: usize,
+        /// How many classes have them.
+        classes: usize,
+        /// The most counts.
+        most: usize,
+    },
+    /// Steps that windows do not fill.
+    #[error(
+        "steps of {step_s} s are not made of whole windows: `{series}` was counted over {window_s} s each"
+    )]
+    Windows {
+        /// The series.
+        series: String,
+        /// How long a step would be.
+        step_s: u32,
+        /// How long its windows are.
+        window_s: u64,
+    },
     /// A file of the ledger that cannot be read.
     #[error("{}: is damaged: {problem}", path.display())]
     Damaged {
@@ -199,6 +225,16 @@ impl LedgerError {
                 "restore it from a copy, or ingest the logs into a new ledger".to_owned()
             }
             Self::Column { known, .. } => format!("these are: {known}"),
+            Self::Steps { step_s, steps, classes, most } => {
+                let times = steps.saturating_mul(*classes).div_ceil(*most);
+                let longer = u64::from(*step_s).saturating_mul(times as u64);
+                format!("take a longer `--step`, such as {longer} s, or fewer classes")
+            }
+            Self::Windows { step_s, window_s, .. } => {
+                let longer =
+                    u64::from(*step_s).div_ceil((*window_s).max(1)).saturating_mul(*window_s);
+                format!("take a `--step` that is a multiple of it, such as {longer} s")
+            }
             Self::Version { .. } => "use the version of plimsoll that wrote it".to_owned(),
         })
     }

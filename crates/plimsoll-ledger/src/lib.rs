@@ -50,7 +50,10 @@ pub use query::{Answer, AnswerColumn, QueryError, QueryInput};
 pub use reject::{Reject, Rejects, Why};
 pub use row::{OutcomeRow, Row, SeriesRow};
 pub use run::trace_of_run;
-pub use scan::{Asked, Classing, NamedClass, ScanInput, Scanned, TaskOutcomes, WindowSum};
+pub use scan::{
+    Asked, ClassService, Classing, HistoryInput, HistoryScan, NamedClass, ScanInput, Scanned,
+    ServiceInput, ServiceSlo, TaskOutcomes, WindowSum,
+};
 pub use store::Ledger;
 pub use trace::{Format, read_trace, trace_of_ledger};
 

@@ -37,6 +37,15 @@ pub(crate) struct Origin {
     pub(crate) zoned: Option<bool>,
 }
 
+impl Origin {
+    /// Who said when a log began has given its times a date.
+    fn date(&self, clock: &mut Option<String>) {
+        if self.start != 0 && clock.as_deref() == Some("relative") {
+            *clock = Some("absolute".to_owned());
+        }
+    }
+}
+
 /// A stretch of one file, read.
 pub(crate) struct Page {
     pub(crate) origin: Origin,
@@ -92,6 +101,7 @@ impl Page {
 
     fn take(&mut self, line: u64, text: &str, row: &mut Row) {
         self.read += 1;
+        self.origin.date(&mut row.clock);
         self.relative |= row.clock.as_deref() == Some("relative");
         self.by_session |= row.clock.as_deref() == Some("session");
         // Lent to the row for as long as it is written: a copy for every row would cost as much as reading it.
@@ -141,6 +151,7 @@ impl Page {
         match series {
             Ok(mut series) => {
                 self.read += 1;
+                self.origin.date(&mut series.clock);
                 series.source = Some(self.origin.source.clone());
                 series.file = Some(self.origin.file.clone());
                 series.line = Some(line);

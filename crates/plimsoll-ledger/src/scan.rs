@@ -7,8 +7,14 @@
 mod cluster;
 mod columns;
 mod content;
+mod history;
+#[cfg(test)]
+mod history_tests;
 mod lengths;
 mod series;
+mod service;
+#[cfg(test)]
+mod service_tests;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -26,7 +32,9 @@ use crate::error::LedgerError;
 use crate::row::Row;
 use crate::store::Ledger;
 use columns::{Codes, Flags, Numbers, Reals, Stamps};
+pub use history::{HistoryInput, HistoryScan};
 pub use lengths::Asked;
+pub use service::{ClassService, ServiceInput, ServiceSlo};
 use units::{Unit, in_order};
 pub use windows::WindowSum;
 
@@ -127,26 +135,12 @@ impl Ledger {
             gathered.append(stretch);
             counts.add(more);
         })?;
-        let mut notes = survey.clock_notes();
-        if counts.files.len() > 1 {
-            notes.push(format!(
-                "times count from the start of a log, and rows are of {} files: they lie over each other, unless `plimsoll ingest --start` said when each began; `--where file=NAME` takes one",
-                counts.files.len()
-            ));
-        }
-        notes.extend(self::notes(counts.response_cached, survey.merged));
-        if counts.weightless > 0 {
-            notes.push(format!(
-                "{} rows have a sample weight of zero: they stand for no request, and are left out",
-                counts.weightless
-            ));
-        }
+        let mut notes = counts.notes(&survey);
         let (reuse, more) = content::reuse(self, &survey, input)?;
         notes.extend(more);
         let outcomes = counts.outcomes(self)?;
         let first_ns = survey.first_ns;
-        let absolute = clock.as_deref() == Some(survey::UTC);
-        let clock_then = first_ns.filter(|_| absolute).and_then(clock_at);
+        let clock_then = first_ns.filter(|_| survey.is_absolute()).and_then(clock_at);
         let no_clock = clock.is_none().then(|| survey.why_no_clock());
         Ok(Scanned {
             gathered,
@@ -256,20 +250,35 @@ impl Counts {
         self.settled = self.tasks.len();
     }
 
+    /// What should be known of rows that were left out or lie over each other, and of classes that were put together.
+    fn notes(&self, survey: &survey::Survey) -> Vec<String> {
+        let mut notes = survey.clock_notes();
+        if self.files.len() > 1 {
+            notes.push(format!(
+                "times count from the start of a log, and rows are of {} files: they lie over each other, unless `plimsoll ingest --start` said when each began; `--where file=NAME` takes one",
+                self.files.len()
+            ));
+        }
+        notes.extend(self::notes(self.response_cached, survey.merged));
+        if self.weightless > 0 {
+            notes.push(format!(
+                "{} rows have a sample weight of zero: they stand for no request, and are left out",
+                self.weightless
+            ));
+        }
+        notes
+    }
+
     fn outcomes(&mut self, ledger: &Ledger) -> Result<Option<TaskOutcomes>, LedgerError> {
         if self.tasks.is_empty() {
             return Ok(None);
         }
+        Ok(Some(self.ended(&verdicts(ledger)?)))
+    }
+
+    /// How tasks ended: what was found out later counts, else what the log itself says.
+    fn ended(&mut self, later: &Verdicts) -> TaskOutcomes {
         self.settle();
-        let mut later: BTreeMap<u64, (Option<i64>, bool)> = BTreeMap::new();
-        for row in ledger.outcomes()? {
-            if let (Some(task), Some(success)) = (row.task_id, row.success) {
-                let known = later.entry(task_hash(&task)).or_insert((row.ts, success));
-                if row.ts >= known.0 {
-                    *known = (row.ts, success);
-                }
-            }
-        }
         let verdicts =
             self.tasks.iter().map(|(task, own)| later.get(task).map(|(_, s)| *s).or(*own));
         let (mut resolved, mut succeeded) = (0, 0);
@@ -278,9 +287,26 @@ impl Counts {
             succeeded += u64::from(verdict);
         }
         let tasks = self.tasks.len() as u64;
-        let unresolved_share = (tasks - resolved) as f64 / tasks as f64;
-        Ok(Some(TaskOutcomes { tasks, resolved, succeeded, unresolved_share }))
+        let unresolved_share = (tasks - resolved) as f64 / tasks.max(1) as f64;
+        TaskOutcomes { tasks, resolved, succeeded, unresolved_share }
     }
+}
+
+/// What was found out of tasks, by their hashes, and when.
+type Verdicts = BTreeMap<u64, (Option<i64>, bool)>;
+
+/// The last word on each task in the table of outcomes.
+fn verdicts(ledger: &Ledger) -> Result<Verdicts, LedgerError> {
+    let mut verdicts = Verdicts::new();
+    for row in ledger.outcomes()? {
+        if let (Some(task), Some(success)) = (row.task_id, row.success) {
+            let known = verdicts.entry(task_hash(&task)).or_insert((row.ts, success));
+            if row.ts >= known.0 {
+                *known = (row.ts, success);
+            }
+        }
+    }
+    Ok(verdicts)
 }
 
 fn task_hash(task: &str) -> u64 {
@@ -317,9 +343,7 @@ impl Reading<'_> {
     fn unit(&self, unit: &Unit) -> Result<(Gathered, Counts), LedgerError> {
         let mut gathered = Gathered::new(self.shape);
         let mut counts = Counts::default();
-        let mut wanted: BTreeSet<&str> = READ.into_iter().collect();
-        wanted.extend(self.survey.columns.iter().map(String::as_str));
-        wanted.extend(self.survey.only.iter().map(|(column, _)| column.as_str()));
+        let mut wanted = self.survey.with(&READ);
         if self.by_file() {
             wanted.insert("file");
         }
@@ -350,13 +374,7 @@ impl Reading<'_> {
         let weight = Reals::of(batch, "sample_weight")?;
         let (ttft, e2e) = (Reals::of(batch, "ttft_s")?, Reals::of(batch, "e2e_s")?);
         let attempt = Numbers::short(batch, "attempt")?;
-        let status = Codes::of(batch, "status", |status| match status {
-            "ok" => End::Ok,
-            "limited" => End::Limited,
-            "failed" => End::Failed,
-            "cancelled" => End::Cancelled,
-            _ => End::Unknown,
-        })?;
+        let status = Codes::of(batch, "status", end_of)?;
         let task = Codes::of(batch, "task_id", task_hash)?;
         let (whole_answer, success) =
             (Flags::of(batch, "response_cached")?, Flags::of(batch, "success")?);
@@ -406,6 +424,17 @@ impl Reading<'_> {
             });
         }
         Ok(())
+    }
+}
+
+/// How a row ended, by its status.
+fn end_of(status: &str) -> End {
+    match status {
+        "ok" => End::Ok,
+        "limited" => End::Limited,
+        "failed" => End::Failed,
+        "cancelled" => End::Cancelled,
+        _ => End::Unknown,
     }
 }
 

@@ -116,15 +116,18 @@ async fn survey(remote: &Remote, input: &ScanInput, kept: &str) -> Result<Survey
     let timed = remote
         .ask(&format!(
             "SELECT coalesce(clock, 'absolute') AS clock, count(*) AS n, \
-             min(CAST(ts_arrival AS BIGINT)) AS first FROM requests \
+             min(CAST(ts_arrival AS BIGINT)) AS first, max(CAST(ts_arrival AS BIGINT)) AS last \
+             FROM requests \
              WHERE {kept} AND ts_arrival IS NOT NULL GROUP BY coalesce(clock, 'absolute')"
         ))
         .await?;
     let (counts, firsts) = (whole(&timed, "n")?, timed.integers("first")?);
+    let lasts = timed.integers("last")?;
     let mut clocks = BTreeMap::new();
     for (i, clock) in timed.texts("clock")?.into_iter().enumerate() {
         if let Some(clock) = clock {
-            clocks.insert(clock, OnClock { rows: counts[i], first_ns: firsts[i] });
+            let (rows, first_ns, last_ns) = (counts[i], firsts[i], lasts[i]);
+            clocks.insert(clock, OnClock { rows, first_ns, last_ns });
         }
     }
     let named =

@@ -15,14 +15,42 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// A series by its name and the length of its windows, client by client.
 type Clients = BTreeMap<(String, u64), BTreeMap<String, Vec<SeriesRow>>>;
 
+/// The rows of all series.
+pub(super) struct Found {
+    /// Windows that say how many requests came.
+    pub(super) rates: Clients,
+    /// Blocks that say how long those of a client were.
+    pub(super) lengths: BTreeMap<String, Vec<SeriesRow>>,
+    /// Where the first of them begins.
+    first: i64,
+}
+
 impl Ledger {
     /// The series of the ledger: clients whose names differ only in the last part, after a `/`, are one.
     pub fn series(&self, seed: Seed) -> Result<Vec<SeriesInput>, LedgerError> {
+        let Found { rates, lengths, first } = Found::of(self)?;
+        let mut series = Vec::new();
+        for ((name, window_s), clients) in rates {
+            let clients = clients.into_iter().map(|(class, rows)| {
+                let blocks = lengths.get(&class).map_or(&[][..], Vec::as_slice);
+                let windows = rows.iter().map(|row| window(row, first, window_s, blocks)).collect();
+                SeriesClient { name: class, windows }
+            });
+            let clients = clients.collect();
+            // What counts from the start of its log says nothing of the clock, except where its format does.
+            series.push(SeriesInput { name, window_s, clients, starts_at_midnight: true, seed });
+        }
+        Ok(series)
+    }
+}
+
+impl Found {
+    pub(super) fn of(ledger: &Ledger) -> Result<Self, LedgerError> {
         let mut rates: Clients = BTreeMap::new();
         let mut lengths: BTreeMap<String, Vec<SeriesRow>> = BTreeMap::new();
         let mut first = i64::MAX;
-        for part in &self.manifest().series {
-            let path = self.path(&part.file);
+        for part in &ledger.manifest().series {
+            let path = ledger.path(&part.file);
             for batch in read(&path)? {
                 let batch = batch.map_err(|error| damaged(&path, error.to_string()))?;
                 for row in SeriesRow::of_batch(&batch).map_err(|problem| damaged(&path, problem))? {
@@ -43,28 +71,22 @@ impl Ledger {
                 }
             }
         }
-        let mut series = Vec::new();
-        for ((name, window_s), clients) in rates {
-            let clients = clients.into_iter().map(|(class, rows)| {
-                let blocks = lengths.get(&class).map_or(&[][..], Vec::as_slice);
-                let windows = rows.iter().map(|row| window(row, first, window_s, blocks)).collect();
-                SeriesClient { name: class, windows }
-            });
-            let clients = clients.collect();
-            // What counts from the start of its log says nothing of the clock, except where its format does.
-            series.push(SeriesInput { name, window_s, clients, starts_at_midnight: true, seed });
-        }
-        Ok(series)
+        Ok(Self { rates, lengths, first })
     }
+}
+
+/// The block of a client that a window of it begins in.
+pub(super) fn block_at(start: i64, blocks: &[SeriesRow]) -> Option<&SeriesRow> {
+    blocks.iter().find(|block| {
+        let begins = block.start.unwrap_or(i64::MAX);
+        let lasts = (block.window_s.unwrap_or(0.0) * SECOND_NS as f64) as i64;
+        begins <= start && start < begins.saturating_add(lasts)
+    })
 }
 
 fn window(row: &SeriesRow, first: i64, window_s: u64, blocks: &[SeriesRow]) -> SeriesWindow {
     let start = row.start.unwrap_or(first);
-    let block = blocks.iter().find(|block| {
-        let begins = block.start.unwrap_or(i64::MAX);
-        let lasts = (block.window_s.unwrap_or(0.0) * SECOND_NS as f64) as i64;
-        begins <= start && start < begins.saturating_add(lasts)
-    });
+    let block = block_at(start, blocks);
     let of_block =
         |value: fn(&SeriesRow) -> Option<f64>| value(row).or_else(|| block.and_then(value));
     SeriesWindow {

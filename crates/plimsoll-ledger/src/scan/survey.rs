@@ -48,12 +48,14 @@ pub(super) struct Survey {
 pub(super) struct OnClock {
     pub(super) rows: u64,
     pub(super) first_ns: i64,
+    pub(super) last_ns: i64,
 }
 
 impl OnClock {
     fn add(&mut self, more: Self) {
         self.rows += more.rows;
         self.first_ns = self.first_ns.min(more.first_ns);
+        self.last_ns = self.last_ns.max(more.last_ns);
     }
 }
 
@@ -84,7 +86,8 @@ pub(super) fn survey(ledger: &Ledger, input: &ScanInput) -> Result<Survey, Ledge
     let mut found = Found::default();
     if columns.is_empty() && input.only.is_empty() && !says_any(ledger, &LOOKED_AT)? {
         for span in ledger.manifest().requests.iter().flat_map(|part| &part.clocks) {
-            found.on_clock(&span.clock, OnClock { rows: span.rows, first_ns: span.first_ns });
+            let (first_ns, last_ns) = (span.first_ns, span.last_ns);
+            found.on_clock(&span.clock, OnClock { rows: span.rows, first_ns, last_ns });
         }
         found.keys.insert(Vec::new(), ledger.rows());
     } else {
@@ -100,7 +103,7 @@ pub(super) fn survey(ledger: &Ledger, input: &ScanInput) -> Result<Survey, Ledge
 const LOOKED_AT: [&str; 4] = ["tenant", "user", "response_cached", "sample_weight"];
 
 /// Whether any row says anything in one of these columns; the files' own statistics say it.
-fn says_any(ledger: &Ledger, columns: &[&str]) -> Result<bool, LedgerError> {
+pub(super) fn says_any(ledger: &Ledger, columns: &[&str]) -> Result<bool, LedgerError> {
     for part in &ledger.manifest().requests {
         let metadata = units::metadata(&ledger.path(&part.file))?;
         let mut groups = metadata.metadata().row_groups().iter();
@@ -147,8 +150,8 @@ impl Found {
         let unsaid = clock.names.len();
         let mut clocks: Vec<Option<OnClock>> = vec![None; unsaid + 1];
         for i in (0..batch.num_rows()).filter(|i| keep.has(*i) && demand.has(*i)) {
-            if let Some(first_ns) = at.get(i) {
-                let one = OnClock { rows: 1, first_ns };
+            if let Some(at) = at.get(i) {
+                let one = OnClock { rows: 1, first_ns: at, last_ns: at };
                 match &mut clocks[clock.codes.get(i).map_or(unsaid, |code| code as usize)] {
                     Some(own) => own.add(one),
                     none => *none = Some(one),
@@ -495,6 +498,22 @@ impl Survey {
 }
 
 impl Survey {
+    /// The first and the last arrival on the common clock.
+    pub(super) fn span(&self) -> Option<(i64, i64)> {
+        self.clocks.get(self.clock.as_ref()?).map(|own| (own.first_ns, own.last_ns))
+    }
+
+    /// Whether the common clock is that of everybody.
+    pub(super) fn is_absolute(&self) -> bool {
+        self.clock.as_deref() == Some(UTC)
+    }
+
+    /// Columns, and those that classes and filters need.
+    pub(super) fn with<'a>(&'a self, columns: &[&'a str]) -> BTreeSet<&'a str> {
+        let own = self.columns.iter().chain(self.only.iter().map(|(column, _)| column));
+        columns.iter().copied().chain(own.map(String::as_str)).collect()
+    }
+
     /// Why rows have no clock in common.
     pub(super) fn why_no_clock(&self) -> String {
         if self.clocks.contains_key("session") {

@@ -11,19 +11,26 @@ use super::*;
 use crate::ingest::{IngestInput, ingest};
 
 /// A ledger of its own, gone at the end.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
     /// One of these files, each of JSON lines of our own columns.
-    fn of(files: &[&str]) -> Self {
+    pub(super) fn of(files: &[&str]) -> Self {
+        let names: Vec<String> = (0..files.len()).map(|i| format!("{i}.jsonl")).collect();
+        let files = names.iter().zip(files).map(|(name, text)| (name.as_str(), *text));
+        Self::named(&files.collect::<Vec<_>>())
+    }
+
+    /// One of files with these names.
+    pub(super) fn named(files: &[(&str, &str)]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path =
             std::env::temp_dir().join(format!("plimsoll-scan-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a scratch directory");
         let scratch = Self(path);
-        let files = files.iter().enumerate().map(|(i, text)| {
-            let file = scratch.0.join(format!("{i}.jsonl"));
+        let files = files.iter().map(|(name, text)| {
+            let file = scratch.0.join(name);
             std::fs::write(&file, text).expect("written");
             file
         });
@@ -40,7 +47,12 @@ impl Scratch {
         scratch
     }
 
-    fn ledger(&self) -> Ledger {
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn ledger(&self) -> Ledger {
         Ledger::open(&self.0.join("ledger")).expect("a ledger")
     }
 }
@@ -58,7 +70,7 @@ fn row(name: &str, at: &str, more: &str) -> String {
     )
 }
 
-fn input(by: &[&str], only: &[(&str, &str)]) -> ScanInput {
+pub(super) fn input(by: &[&str], only: &[(&str, &str)]) -> ScanInput {
     ScanInput {
         classes: Classing::Columns { names: by.iter().map(|c| (*c).to_owned()).collect(), most: 3 },
         only: only.iter().map(|(c, v)| ((*c).to_owned(), (*v).to_owned())).collect(),

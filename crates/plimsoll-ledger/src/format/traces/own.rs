@@ -223,7 +223,11 @@ pub(super) fn flag(text: &str) -> Option<bool> {
 }
 
 /// What only makes sense together.
-fn whole(row: Row) -> Result<Row, Wrong> {
+fn whole(mut row: Row) -> Result<Row, Wrong> {
+    // Who says only what HTTP said has said how it ended.
+    if let (None, Some(code)) = (&row.status, row.http_status) {
+        row.status = status(&code.to_string()).map(str::to_owned);
+    }
     if let Some(blocks) = row.blocks.as_deref().filter(|blocks| !blocks.is_empty()) {
         let Some(size) = row.block_tokens.filter(|size| *size > 0) else {
             return Err(Wrong::new("block_tokens", Why::Missing));

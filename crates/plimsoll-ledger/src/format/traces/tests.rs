@@ -161,8 +161,8 @@ fn vidur_and_splitwise_count_seconds() {
     check(
         "vidur.csv",
         &[
-            "2: ts_arrival=2026-01-01T00:00:00Z clock=relative prompt_tokens=300 output_tokens=40",
-            "3: ts_arrival=2026-01-01T00:00:04.125Z clock=relative prompt_tokens=350 output_tokens=90",
+            "2: ts_arrival=2026-01-01T00:00:00Z clock=absolute prompt_tokens=300 output_tokens=40",
+            "3: ts_arrival=2026-01-01T00:00:04.125Z clock=absolute prompt_tokens=350 output_tokens=90",
             "!4: `arrived_at` is `-1`, below zero",
             "!5: `arrived_at` is `soon`, which cannot be read",
             "!6: `num_prefill_tokens` is `4294967296`, more than can be",
@@ -175,8 +175,8 @@ fn vidur_and_splitwise_count_seconds() {
     check(
         "splitwise_sim.csv",
         &[
-            "2: ts_arrival=2026-01-01T00:00:00Z clock=relative feature=0 prompt_tokens=512 output_tokens=32",
-            "3: ts_arrival=2026-01-01T00:00:00.5Z clock=relative feature=7 prompt_tokens=1024 output_tokens=64",
+            "2: ts_arrival=2026-01-01T00:00:00Z clock=absolute feature=0 prompt_tokens=512 output_tokens=32",
+            "3: ts_arrival=2026-01-01T00:00:00.5Z clock=absolute feature=7 prompt_tokens=1024 output_tokens=64",
         ],
     );
 }
@@ -186,16 +186,16 @@ fn burst_gpt_has_failures_and_sessions() {
     check(
         "burstgpt.csv",
         &[
-            "2: ts_arrival=2026-01-01T00:00:07Z clock=relative model=Small feature=Conversation log prompt_tokens=100 output_tokens=20 status=ok",
-            "3: ts_arrival=2026-01-01T00:00:09Z clock=relative model=Large feature=API log prompt_tokens=300 output_tokens=0 status=failed",
+            "2: ts_arrival=2026-01-01T00:00:07Z clock=absolute model=Small feature=Conversation log prompt_tokens=100 output_tokens=20 status=ok",
+            "3: ts_arrival=2026-01-01T00:00:09Z clock=absolute model=Large feature=API log prompt_tokens=300 output_tokens=0 status=failed",
         ],
     );
     check(
         "burstgpt_sessions.csv",
         &[
-            "2: session_id=ab-1 ts_arrival=2026-08-08T21:46:40.5Z clock=relative model=Small feature=Conversation log prompt_tokens=100 output_tokens=20 status=ok",
-            "3: ts_arrival=2026-08-08T21:46:42Z clock=relative model=Large, new feature=API log prompt_tokens=10 output_tokens=2 status=ok",
-            "4: session_id=ab-1 ts_arrival=2026-08-08T21:46:44Z clock=relative model=Small feature=Conversation log prompt_tokens=150",
+            "2: session_id=ab-1 ts_arrival=2026-08-08T21:46:40.5Z clock=absolute model=Small feature=Conversation log prompt_tokens=100 output_tokens=20 status=ok",
+            "3: ts_arrival=2026-08-08T21:46:42Z clock=absolute model=Large, new feature=API log prompt_tokens=10 output_tokens=2 status=ok",
+            "4: session_id=ab-1 ts_arrival=2026-08-08T21:46:44Z clock=absolute model=Small feature=Conversation log prompt_tokens=150",
         ],
     );
 }
@@ -205,17 +205,17 @@ fn blis_has_tenants_and_times() {
     check(
         "blis_v2.csv",
         &[
-            "2: ts_arrival=2026-01-01T00:00:00Z clock=relative prompt_tokens=600 output_tokens=140 stream=true status=ok",
-            "3: ts_arrival=2026-01-01T00:00:00.25Z clock=relative prompt_tokens=10 output_tokens=20 reasoning_tokens=10 stream=true",
+            "2: ts_arrival=2026-01-01T00:00:00Z clock=absolute prompt_tokens=600 output_tokens=140 stream=true status=ok",
+            "3: ts_arrival=2026-01-01T00:00:00.25Z clock=absolute prompt_tokens=10 output_tokens=20 reasoning_tokens=10 stream=true",
         ],
     );
     check(
         "blis_v3.csv",
         &[
-            "2: request_id=uuid-1 session_id=s1 ts_arrival=2026-01-01T00:00:01Z clock=relative model=m8b tenant=t1 user=c1 tier=critical prompt_tokens=500 output_tokens=10 ttft_s=0.25 e2e_s=1.0 stream=true status=ok finish_reason=stop",
-            "3: request_id=uuid-2 session_id=s1 ts_arrival=2026-01-01T00:00:02.0005Z clock=relative model=m8b model_version=lora-a tenant=t1 user=c1 tier=critical prompt_tokens=517 output_tokens=10 ttft_s=0.25 e2e_s=1.0 stream=false status=ok finish_reason=length",
-            "4: request_id=uuid-3 ts_arrival=2026-01-01T00:00:03Z clock=relative tenant=t2 user=c2 tier=batch prompt_tokens=50 output_tokens=0 stream=true status=limited http_status=429 error=HTTP 429: slow down, please",
-            "5: request_id=uuid-4 ts_arrival=2026-01-01T00:00:04Z clock=relative tenant=t2 user=c2 tier=batch prompt_tokens=50 output_tokens=7 ttft_s=0.5 e2e_s=1.0 stream=true status=cancelled error=deadline",
+            "2: request_id=uuid-1 session_id=s1 ts_arrival=2026-01-01T00:00:01Z clock=absolute model=m8b tenant=t1 user=c1 tier=critical prompt_tokens=500 output_tokens=10 ttft_s=0.25 e2e_s=1.0 stream=true status=ok finish_reason=stop",
+            "3: request_id=uuid-2 session_id=s1 ts_arrival=2026-01-01T00:00:02.0005Z clock=absolute model=m8b model_version=lora-a tenant=t1 user=c1 tier=critical prompt_tokens=517 output_tokens=10 ttft_s=0.25 e2e_s=1.0 stream=false status=ok finish_reason=length",
+            "4: request_id=uuid-3 ts_arrival=2026-01-01T00:00:03Z clock=absolute tenant=t2 user=c2 tier=batch prompt_tokens=50 output_tokens=0 stream=true status=limited http_status=429 error=HTTP 429: slow down, please",
+            "5: request_id=uuid-4 ts_arrival=2026-01-01T00:00:04Z clock=absolute tenant=t2 user=c2 tier=batch prompt_tokens=50 output_tokens=7 ttft_s=0.5 e2e_s=1.0 stream=true status=cancelled error=deadline",
             "!6: `first_chunk_time_us` is before the request was sent",
             "!7: `streaming` is `maybe`, which cannot be read",
         ],
@@ -227,9 +227,9 @@ fn servegen_is_a_series() {
     check(
         "chunk-3-trace.csv",
         &[
-            "1: class=chunk-3 start=2026-01-01T00:00:00Z clock=relative window_s=600.0 requests=0.0",
-            "2: class=chunk-3 start=2026-01-01T00:10:00Z clock=relative window_s=600.0 requests=150.0 cv=1.5 family=Gamma parameter_1=0.4444444444444444 parameter_2=9.0",
-            "3: class=chunk-3 start=2026-01-01T00:20:00Z clock=relative window_s=600.0 requests=300.0 cv=1.0 family=Weibull parameter_1=1.0 parameter_2=2.0",
+            "1: class=chunk-3 start=2026-01-01T00:00:00Z clock=absolute window_s=600.0 requests=0.0",
+            "2: class=chunk-3 start=2026-01-01T00:10:00Z clock=absolute window_s=600.0 requests=150.0 cv=1.5 family=Gamma parameter_1=0.4444444444444444 parameter_2=9.0",
+            "3: class=chunk-3 start=2026-01-01T00:20:00Z clock=absolute window_s=600.0 requests=300.0 cv=1.0 family=Weibull parameter_1=1.0 parameter_2=2.0",
             "!4: `rate_req_per_s` is `-1`, below zero",
             "!5: `rate_req_per_s` is `nan`, which cannot be read",
         ],
@@ -237,8 +237,8 @@ fn servegen_is_a_series() {
     check(
         "chunk-3-dataset.json",
         &[
-            "1: class=chunk-3 start=2026-01-01T00:00:00Z clock=relative window_s=21600.0 prompt_mean=175.0 output_mean=8.0 reason_share=0.25 prompt_lengths=[100, 200] prompt_shares=[0.25, 0.75] output_lengths=[8] output_shares=[1.0]",
-            "1: class=chunk-3 start=2026-01-01T06:00:00Z clock=relative window_s=21600.0",
+            "1: class=chunk-3 start=2026-01-01T00:00:00Z clock=absolute window_s=21600.0 prompt_mean=175.0 output_mean=8.0 reason_share=0.25 prompt_lengths=[100, 200] prompt_shares=[0.25, 0.75] output_lengths=[8] output_shares=[1.0]",
+            "1: class=chunk-3 start=2026-01-01T06:00:00Z clock=absolute window_s=21600.0",
             "!1: `input_tokens` is `0.5`, which cannot be read",
             "!1: `input_tokens` is `100`, which cannot be read",
         ],
@@ -254,9 +254,9 @@ fn blocks_are_kept() {
     check(
         "mooncake.jsonl",
         &[
-            "1: ts_arrival=2026-01-01T00:00:03Z clock=relative prompt_tokens=1300 output_tokens=20 blocks=[40, 41, 42] block_tokens=512 block_scope=global",
-            "2: session_id=7 ts_arrival=2026-01-01T00:00:06.0005Z clock=relative prompt_tokens=10 output_tokens=1",
-            "7: ts_arrival=2026-01-01T00:00:06.003Z clock=relative prompt_tokens=600 output_tokens=0 blocks=[40, 18446744073709551615] block_tokens=512 block_scope=global",
+            "1: ts_arrival=2026-01-01T00:00:03Z clock=absolute prompt_tokens=1300 output_tokens=20 blocks=[40, 41, 42] block_tokens=512 block_scope=global",
+            "2: session_id=7 ts_arrival=2026-01-01T00:00:06.0005Z clock=absolute prompt_tokens=10 output_tokens=1",
+            "7: ts_arrival=2026-01-01T00:00:06.003Z clock=absolute prompt_tokens=600 output_tokens=0 blocks=[40, 18446744073709551615] block_tokens=512 block_scope=global",
             "!3: `hash_ids` names 2 blocks of 512 tokens in a prompt of 512",
             "!4: `timestamp` is missing",
             "!5: is no JSON object",
@@ -266,8 +266,8 @@ fn blocks_are_kept() {
     check(
         "bailian.jsonl",
         &[
-            "1: trace_id=11 session_id=11 ts_arrival=2026-01-01T00:01:01.25Z clock=relative feature=text prompt_tokens=40 output_tokens=20 blocks=[501, 502, 7] block_tokens=16 block_scope=global",
-            "2: trace_id=14 session_id=11 ts_arrival=2026-01-01T00:01:10.5Z clock=relative feature=search prompt_tokens=60 output_tokens=8 blocks=[501, 502, 7, 9] block_tokens=16 block_scope=global",
+            "1: trace_id=11 session_id=11 ts_arrival=2026-01-01T00:01:01.25Z clock=absolute feature=text prompt_tokens=40 output_tokens=20 blocks=[501, 502, 7] block_tokens=16 block_scope=global",
+            "2: trace_id=14 session_id=11 ts_arrival=2026-01-01T00:01:10.5Z clock=absolute feature=search prompt_tokens=60 output_tokens=8 blocks=[501, 502, 7, 9] block_tokens=16 block_scope=global",
         ],
     );
 }
@@ -357,7 +357,7 @@ fn columns_can_be_mapped() {
     let text = "when,ctx,gen,took:ms,model\n1500,100,7,250,m\nlate,100,7,250,m\n1600,x,7,250,m\n";
     let pairs = [("ts_arrival", "when:ms"), ("prompt_tokens", "ctx"), ("output_tokens", "gen")];
     let expect = [
-        "2: ts_arrival=2026-01-01T00:00:01.5Z clock=relative model=m prompt_tokens=100 output_tokens=7",
+        "2: ts_arrival=2026-01-01T00:00:01.5Z clock=absolute model=m prompt_tokens=100 output_tokens=7",
         "!3: `when` is `late`, which cannot be read",
         "!4: `ctx` is `x`, which cannot be read",
     ];
@@ -369,11 +369,11 @@ fn columns_can_be_mapped() {
     };
     assert_eq!(
         took("took:ms"),
-        "2: ts_arrival=2026-01-01T00:00:00.0015Z clock=relative model=m e2e_s=250.0"
+        "2: ts_arrival=2026-01-01T00:00:00.0015Z clock=absolute model=m e2e_s=250.0"
     );
     assert_eq!(
         took("took:ms:ms"),
-        "2: ts_arrival=2026-01-01T00:00:00.0015Z clock=relative model=m e2e_s=0.25"
+        "2: ts_arrival=2026-01-01T00:00:00.0015Z clock=absolute model=m e2e_s=0.25"
     );
 
     let says = |pairs: &[(&str, &str)], message: &str| {
