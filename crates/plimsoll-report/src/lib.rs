@@ -14,9 +14,12 @@ mod constants;
 mod curve;
 mod explain;
 mod fit;
+mod forecast;
 mod ledger;
+mod picture;
 mod profile;
 mod query;
+mod reconcile;
 mod review;
 mod scenario;
 mod simulate;
@@ -33,9 +36,18 @@ pub use catalog::{catalog_json, catalog_text};
 pub use curve::{CurveDocument, LoadTestPoint, curve_json, curve_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};
+pub use forecast::{
+    BacktestFile, ClassesBy, ForecastFile, ForecastHead, ForecastSeries, InflectionFile,
+    LevelsFile, Moment, Point, ScenarioRef, forecast_pictures, forecast_text,
+};
 pub use ledger::{ingest_json, ingest_text};
+pub use picture::{BandStep, Picture, svg};
 pub use profile::{ProfileHead, profile_json, profile_text};
 pub use query::{query_json, query_text};
+pub use reconcile::{
+    PastReconciliation, PastResource, ReconcileDocument, accuracy_text, learnt,
+    past_reconciliation, reconcile_json, reconcile_pictures, reconcile_text,
+};
 pub use review::{review_json, review_text};
 pub use scenario::{SCENARIO_POINTS, ScenarioClass, scenario_of};
 pub use simulate::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};

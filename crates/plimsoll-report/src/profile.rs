@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use plimsoll_study::Profile;
 use serde_json::{Value, json};
 
-pub(crate) use words::many;
+pub(crate) use words::{item, many};
 
 use crate::text::Heading;
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use plimsoll_study::{
     ArrivalModel, ClassProfile, GapModel, JointPoint, JointPoints, Profile, arrival_model,
+    class_name,
 };
 use plimsoll_units::grouped;
 
@@ -291,26 +292,6 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A name that a scenario takes, and that none has yet.
-fn class_name(name: &str, taken: &[String]) -> String {
-    // Room is left for a number behind it, within the 64 bytes that a name may have.
-    let mut plain = String::new();
-    for c in name.chars() {
-        let c = if c.is_alphanumeric() || "-_/@: ".contains(c) { c } else { '-' };
-        if plain.len() + c.len_utf8() <= 56 {
-            plain.push(c);
-        }
-    }
-    let plain = match plain.trim() {
-        "" => "class",
-        some => some,
-    };
-    if taken.iter().all(|own| own != plain) {
-        return plain.to_owned();
-    }
-    (2..).map(|n| format!("{plain}-{n}")).find(|own| !taken.contains(own)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use plimsoll_scenario::{Source, builtin, load, lower_demand, parse};
@@ -433,7 +414,7 @@ mod tests {
         let loaded = load(&file, None).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
         std::fs::remove_dir_all(&directory).unwrap();
         let today = "2026-11-15".parse().unwrap();
-        let demand = lower_demand(&loaded.scenario, today).unwrap();
+        let demand = lower_demand(&loaded.scenario, None, today).unwrap();
         let [class] = &demand.classes[..] else { panic!("{:?}", demand.classes) };
         assert!((class.hours[0].rate / (rows.len() as f64 / 3600.0) - 1.0).abs() < 1e-3);
         let Process::Flow { spacing: plimsoll_stats::Spacing::Poisson, burst: None } =
@@ -538,7 +519,7 @@ mod tests {
         assert!(line.starts_with("burst = { times = "), "{line}");
         let loaded = parse(&Source::new("demand.toml", &text), builtin());
         let scenario = loaded.unwrap_or_else(|e| panic!("{e:?}\n{text}")).scenario;
-        let demand = lower_demand(&scenario, "2026-11-15".parse().unwrap()).unwrap();
+        let demand = lower_demand(&scenario, None, "2026-11-15".parse().unwrap()).unwrap();
         assert!(matches!(demand.classes[0].process, Process::Flow { burst: Some(_), .. }));
     }
 
@@ -562,9 +543,6 @@ mod tests {
 
     #[test]
     fn names_and_numbers() {
-        assert_eq!(class_name("a.b\n", &[]), "a-b-");
-        assert_eq!(class_name("chat", &["chat".to_owned()]), "chat-2");
-        assert_eq!(class_name("  ", &[]), "class");
         assert_eq!(digits(5.886_531), "5.88653");
         assert_eq!(
             (digits(0.0), digits(123_456_789.0), float(2.0)),

@@ -6,7 +6,9 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_stats::{Burst, Process, Spacing};
-use plimsoll_workload::{Call, Class, Hour, Lengths, Pair, Shift, Step, Task, Tool, Variant};
+use plimsoll_workload::{
+    Call, Class, Hour, Lengths, Outlook, Pair, Quantity, Shift, Step, Task, Tool, Variant,
+};
 
 use crate::diagnostic::Diagnostic;
 use crate::sections::{self, Scenario};
@@ -43,26 +45,32 @@ fn zone(minutes: i32) -> TimeZone {
     jiff::tz::Offset::from_seconds(minutes * 60).map_or(TimeZone::UTC, TimeZone::fixed)
 }
 
-/// The demand of a scenario, `today` standing for today; or why it cannot be.
-pub fn lower_demand(scenario: &Scenario, today: Date) -> Result<Demand, Diagnostic> {
+/// When the horizon of a scenario begins, `today` standing for today, and how many hours it has.
+pub fn horizon(scenario: &Scenario, today: Date) -> Result<(Timestamp, usize), Diagnostic> {
     let study = &scenario.study;
-    let minutes = study.utc_offset.minutes();
     let start = match study.start {
         Some(start) => start.timestamp(),
         // Days are read within centuries of today, so tomorrow exists.
         None => today
             .tomorrow()
-            .and_then(|day| day.to_zoned(zone(minutes)))
+            .and_then(|day| day.to_zoned(zone(study.utc_offset.minutes())))
             .map_err(|e| Diagnostic::about("bad-date", "as_of", format!("has no tomorrow: {e}")))?
             .timestamp(),
     };
-    let hours = (study.horizon.get() / 3600.0).ceil().max(1.0) as usize;
+    Ok((start, (study.horizon.get() / 3600.0).ceil().max(1.0) as usize))
+}
+
+/// The demand of a scenario, `today` standing for today; or why it cannot be. Classes that an outlook knows have its rates and lengths, at the
+/// quantile that is planned for, instead of typed ones.
+pub fn lower_demand(
+    scenario: &Scenario,
+    outlook: Option<&Outlook>,
+    today: Date,
+) -> Result<Demand, Diagnostic> {
+    let study = &scenario.study;
+    let minutes = study.utc_offset.minutes();
+    let (start, hours) = horizon(scenario, today)?;
     let mut notes = Vec::new();
-    if let Some(ledger) = &study.ledger {
-        notes.push(format!(
-            "this version reads no ledger: `{ledger}` is left aside, and typed rates are used"
-        ));
-    }
     let level = study.demand_quantile.get();
     let events: Vec<Active<'_>> =
         scenario.event.iter().map(|e| Active::of(e, start, hours, level)).collect();
@@ -73,25 +81,52 @@ pub fn lower_demand(scenario: &Scenario, today: Date) -> Result<Demand, Diagnost
     let mut classes = Vec::with_capacity(scenario.class.len());
     for class in &scenario.class {
         let name = class.name.as_str();
-        let Some(rate) = class.rate else {
-            notes.push(format!("class `{name}` has no rate of its own and is left out"));
+        let (process, task) = (process(class), task(class, scenario));
+        let foreseen = outlook.and_then(|outlook| Foreseen::of(outlook, name, &task, level));
+        if foreseen.is_none() && class.rate.is_none() {
+            notes.push(match &study.ledger {
+                Some(ledger) => format!(
+                    "class `{name}` is left out: it has no rate, and nothing in `{ledger}` tells how much of it comes"
+                ),
+                None => format!("class `{name}` has no rate of its own and is left out"),
+            });
             continue;
-        };
+        }
+        if let (Some(_), None) = (outlook, &foreseen) {
+            notes.push(format!(
+                "nothing in the ledger is of class `{name}`: its rate is the one that is typed"
+            ));
+        }
+        if let Some(uncached) = foreseen.as_ref().and_then(|own| own.uncached) {
+            notes.push(format!(
+                "the ledger says that {:.0}% of the prompts of class `{name}` are cached, and the class has no `cache_hit`: all of them count as fresh",
+                uncached * 100.0
+            ));
+        }
         if class.retries.is_some() {
             retried.push(name);
         }
         let mut shifts = vec![Shift::NONE; hours];
         for event in events.iter().filter(|e| e.concerns(name)) {
-            shifts[event.hours.clone()]
-                .iter_mut()
-                .for_each(|shift| *shift = shift.and(event.shift));
+            for hour in event.hours.clone() {
+                // What is not known of a forecast and of an event seldom goes wrong at once.
+                let own =
+                    foreseen.as_ref().map_or(event.shift, |own| own.event(event, start, hour));
+                shifts[hour] = shifts[hour].and(own);
+            }
         }
         let hours: Vec<Hour> = shifts
             .into_iter()
             .enumerate()
-            .map(|(i, shift)| Hour {
-                rate: rate.get() * time_of_week(class, start, minutes, i),
-                shift,
+            .map(|(i, shift)| match (&foreseen, class.rate) {
+                (Some(own), _) => {
+                    let (rate, drift) = own.hour(start, i);
+                    Hour { rate, drift, shift }
+                }
+                (None, rate) => {
+                    let rate = rate.map_or(0.0, |rate| rate.get());
+                    Hour::new(rate * time_of_week(class, start, minutes, i), shift)
+                }
             })
             .collect();
         let extreme = |hour: &&Hour| {
@@ -109,7 +144,6 @@ pub fn lower_demand(scenario: &Scenario, today: Date) -> Result<Demand, Diagnost
             return Err(Diagnostic::about("out-of-range", "the scenario", message)
                 .help("lower the multipliers of its events: together at most 10^6, to at most 10^9 tasks/s"));
         }
-        let (process, task) = (process(class), task(class, scenario));
         classes.push(Class { name: name.to_owned(), process, task, hours });
     }
     if !retried.is_empty() {
@@ -117,6 +151,99 @@ pub fn lower_demand(scenario: &Scenario, today: Date) -> Result<Demand, Diagnost
         notes.push(format!("demand counts first attempts; the retries of {names} come on top"));
     }
     Ok(Demand { classes, start, notes, utc_offset_minutes: minutes })
+}
+
+/// What an outlook says of a class, against what the class says of its tasks.
+struct Foreseen<'a> {
+    outlook: &'a Outlook,
+    class: Option<&'a str>,
+    level: f64,
+    /// Requests, prompt tokens and output tokens of a task, and the share of its prompts that is cached.
+    requests: f64,
+    prompt: f64,
+    output: f64,
+    hit: f64,
+    /// The cached share that the outlook knows and the class cannot take.
+    uncached: Option<f64>,
+}
+
+impl<'a> Foreseen<'a> {
+    fn of(outlook: &'a Outlook, class: &'a str, task: &Task, level: f64) -> Option<Self> {
+        let class = Some(class);
+        outlook.series(class, Quantity::Requests)?;
+        let (prompt, output) = task.expected(&Shift { cache_hit: 0.0, ..Shift::NONE });
+        let fresh = task.expected(&Shift::NONE).0;
+        let hit = if prompt > 0.0 { 1.0 - fresh / prompt } else { 0.0 };
+        let cached = outlook.series(class, Quantity::CachedShare);
+        let share = cached.and_then(|shares| Some(shares.first()?.0[0]));
+        let uncached = share.filter(|share| hit <= 0.0 && *share > 0.005);
+        let requests = task.mean_requests().max(1e-9);
+        Some(Self { outlook, class, level, requests, prompt, output, hit, uncached })
+    }
+
+    /// The mean of a quantity over an hour, at a level.
+    fn mean(&self, quantity: Quantity, from: i64, level: f64) -> Option<f64> {
+        let series = self.outlook.series(self.class, quantity)?;
+        let step = i64::from(self.outlook.step_s);
+        let first = usize::try_from((from - self.outlook.start_s).div_euclid(step)).ok()?;
+        let count = usize::try_from((3600 / step).max(1)).unwrap_or(1);
+        let own = series.get(first..(first + count).min(series.len()))?;
+        let sum: f64 = own.iter().map(|quantiles| quantiles.at(level)).sum();
+        (!own.is_empty()).then(|| sum / own.len() as f64)
+    }
+
+    /// What an event does to an hour, on top of the quantile that the hour has already: together they are at the quantile that is planned for,
+    /// and not each of them. One that began within the history is known from it.
+    fn event(&self, event: &Active<'_>, start: Timestamp, hour: usize) -> Shift {
+        if event.from_s < self.outlook.start_s {
+            return event.likely;
+        }
+        let at = start.as_second() + 3600 * i64::try_from(hour).unwrap_or(0);
+        let known = |level: f64| self.mean(Quantity::Requests, at, level).unwrap_or(0.0);
+        let (middle, high) = (known(0.5), known(self.level));
+        // How far each is from its middle, on the logarithm: independent ones add up as squares do.
+        let mut so_far = if middle > 0.0 { (high / middle).ln().max(0.0) } else { 0.0 };
+        let mut more = |likely: f64, at_level: f64| {
+            if likely <= 0.0 || at_level <= 0.0 {
+                return at_level;
+            }
+            let own = (at_level / likely).ln();
+            let both = so_far.hypot(own);
+            let added = both - so_far;
+            so_far = both;
+            likely * (added * own.signum()).exp()
+        };
+        Shift {
+            rate: more(event.likely.rate, event.shift.rate),
+            prompt: more(event.likely.prompt, event.shift.prompt),
+            output: more(event.likely.output, event.shift.output),
+            cache_hit: more(event.likely.cache_hit, event.shift.cache_hit),
+        }
+    }
+
+    /// Tasks a second in an hour of the horizon, and how its lengths differ from the class's.
+    fn hour(&self, start: Timestamp, hour: usize) -> (f64, Shift) {
+        let from = start.as_second() + 3600 * i64::try_from(hour).unwrap_or(0);
+        let planned = |quantity: Quantity| self.mean(quantity, from, self.level);
+        let requests = planned(Quantity::Requests).unwrap_or(0.0);
+        let each = |quantity: Quantity| {
+            let tokens = planned(quantity).filter(|_| requests > 0.0)?;
+            Some(tokens / requests * self.requests)
+        };
+        let against = |own: Option<f64>, typed: f64| {
+            own.filter(|own| *own > 0.0 && typed > 0.0).map_or(1.0, |own| own / typed)
+        };
+        let prompt = each(Quantity::PromptTokens);
+        let hit = prompt.zip(each(Quantity::FreshTokens)).map(|(all, fresh)| 1.0 - fresh / all);
+        let drift = Shift {
+            rate: 1.0,
+            prompt: against(prompt, self.prompt),
+            output: against(each(Quantity::OutputTokens), self.output),
+            // None at all is said, too.
+            cache_hit: hit.filter(|_| self.hit > 0.0).map_or(1.0, |own| (own / self.hit).max(0.0)),
+        };
+        (requests / self.requests, drift)
+    }
 }
 
 /// Beyond these nothing is a plan any more, and sums would lose their digits.
@@ -129,6 +256,9 @@ struct Active<'a> {
     classes: Vec<&'a str>,
     hours: Range<usize>,
     shift: Shift,
+    /// What is likely of it, without what is not known.
+    likely: Shift,
+    from_s: i64,
 }
 
 impl<'a> Active<'a> {
@@ -146,6 +276,13 @@ impl<'a> Active<'a> {
                 output: event.output.quantile(level),
                 cache_hit: event.cache_hit.quantile(1.0 - level),
             },
+            likely: Shift {
+                rate: event.rate.likely(),
+                prompt: event.prompt.likely(),
+                output: event.output.likely(),
+                cache_hit: event.cache_hit.likely(),
+            },
+            from_s: event.from.timestamp().as_second(),
         }
     }
 

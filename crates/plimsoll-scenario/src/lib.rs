@@ -40,7 +40,7 @@ use plimsoll_fleet::{Architecture, Catalog, Fact, Model, from_hf};
 use toml::de::{DeTable, DeValue};
 
 pub use catalog::{builtin, load_catalog, parse_catalog};
-pub use demand::{Demand, lower_demand};
+pub use demand::{Demand, horizon, lower_demand};
 pub use diagnostic::Diagnostic;
 pub use fit::{fp8_of, no_format, pool_fit, serves};
 pub use profiles::{Profile, profiles};
@@ -50,7 +50,7 @@ pub use schema::json_schema;
 pub use sections::Scenario;
 pub use simulate::{
     SimulatedFleet, SimulatedSpan, SimulatedTimes, class_targets, is_reached, simulated_fleet,
-    simulated_pool,
+    simulated_pool, startup_p90,
 };
 pub use source::Source;
 pub use values::{
@@ -74,6 +74,27 @@ pub struct Loaded {
     pub architectures: BTreeMap<String, Architecture>,
     /// The text it was read from.
     pub source: Source,
+    /// What the ledger of the study lets expect; none where there is no ledger, or it has not been asked.
+    pub outlook: Option<Foresight>,
+}
+
+/// What a ledger lets expect.
+#[derive(Clone, Debug)]
+pub struct Foresight {
+    /// The demand ahead.
+    pub outlook: plimsoll_workload::Outlook,
+    /// What should be known of it.
+    pub notes: Vec<String>,
+}
+
+impl Loaded {
+    /// The demand of the scenario, `today` standing for today: what its ledger lets expect, where it was asked.
+    pub fn demand(&self, today: jiff::civil::Date) -> Result<Demand, Diagnostic> {
+        let outlook = self.outlook.as_ref().map(|own| &own.outlook);
+        let mut demand = lower_demand(&self.scenario, outlook, today)?;
+        demand.notes.extend(self.outlook.iter().flat_map(|own| own.notes.iter().cloned()));
+        Ok(demand)
+    }
 }
 
 /// No scenario that a person wrote is larger.
@@ -187,6 +208,7 @@ pub fn parse(source: &Source, catalog: &Arc<Catalog>) -> Result<Loaded, Vec<Diag
                 catalog: Arc::clone(catalog),
                 architectures: BTreeMap::new(),
                 source: source.clone(),
+                outlook: None,
             })
         }
         _ => Err(sorted(reader.diagnostics)),

@@ -768,3 +768,25 @@ pub fn is_reached(scenario: &Scenario, pool: &Pool) -> bool {
         })
         || route_number(scenario, name).is_none()
 }
+
+/// How long a start of a pool takes, nine times in ten.
+pub fn startup_p90(pool: &Pool) -> f64 {
+    let spec = startup_of(&pool.startup);
+    let mut stream = plimsoll_stats::Seed::new(STARTS).stream("startup");
+    let start = |_| -> f64 {
+        let phases = spec.phases.iter().map(|phase| {
+            let done = stream.uniform() < phase.done;
+            match (&phase.seconds_when_done, done) {
+                (Some(when_done), true) => when_done.sample(&mut stream),
+                (None, true) => 0.0,
+                (_, false) => phase.seconds.sample(&mut stream),
+            }
+        });
+        phases.sum()
+    };
+    let starts: Vec<f64> = (0..STARTS).map(start).collect();
+    plimsoll_stats::quantile(&starts, 0.9).unwrap_or(0.0)
+}
+
+/// Starts that are drawn.
+const STARTS: u64 = 4000;

@@ -223,7 +223,9 @@ fn every_key_survives_every_value() {
                 Ok(loaded) => {
                     accepted += 1;
                     let today = jiff::civil::date(2026, 11, 15);
-                    let Ok(demand) = crate::lower_demand(&loaded.scenario, today) else { continue };
+                    let Ok(demand) = crate::lower_demand(&loaded.scenario, None, today) else {
+                        continue;
+                    };
                     for class in &demand.classes {
                         let load = class.expected_tokens(0, true);
                         assert!(!load.is_nan(), "{path} = {value} makes a NaN");

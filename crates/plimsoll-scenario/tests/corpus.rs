@@ -24,7 +24,7 @@ fn each(target: &str, least: usize, check: impl Fn(&str, &str)) {
 fn scenarios() {
     each("scenario", 8, |name, text| match parse(&Source::new(name, text), builtin()) {
         Ok(loaded) => {
-            let demand = lower_demand(&loaded.scenario, jiff::civil::date(2026, 11, 15));
+            let demand = lower_demand(&loaded.scenario, None, jiff::civil::date(2026, 11, 15));
             let demand = demand.unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(!demand.hour_label(9599).is_empty(), "{name}");
             for class in &demand.classes {

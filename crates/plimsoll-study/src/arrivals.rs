@@ -36,7 +36,7 @@ pub struct SimulatedClass {
 impl SimulatedClass {
     /// What changes it in an hour, where events count.
     fn shift(&self, hour: usize, events: bool) -> Shift {
-        self.class.hours.get(hour).filter(|_| events).map_or(Shift::NONE, |h| h.shift)
+        self.class.hours.get(hour).map_or(Shift::NONE, |h| h.changed(events))
     }
 
     /// Its tasks a second in an hour.

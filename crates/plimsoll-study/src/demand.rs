@@ -8,10 +8,8 @@
 //! conversation that lasts a day has its full share of requests in the hour, as if the hour's rate had
 //! held all along, and the mean is exact whatever the pauses are.
 
-use std::num::NonZero;
-
 use plimsoll_stats::{
-    ArrivalError, Arrivals, Interval, Process, RateCurve, Seed, mean_interval, quantile,
+    ArrivalError, Arrivals, Interval, Process, RateCurve, Seed, in_order, mean_interval, quantile,
 };
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
@@ -219,7 +217,7 @@ fn column(input: &DemandInput, hour: usize, events: bool) -> Result<Column, Stud
         .iter()
         .map(|class| {
             let at = class.hours.get(hour);
-            let shift = at.filter(|_| events).map_or(Shift::NONE, |h| h.shift);
+            let shift = at.map_or(Shift::NONE, |h| h.changed(events));
             let rate = at.map_or(0.0, |h| h.rate) * shift.rate;
             let draws = rate * HOUR * class.task.mean_requests() * f64::from(input.runs);
             Load { class, rate, shift, tasks_per_draw: (draws / budget).ceil().max(1.0) }
@@ -346,30 +344,6 @@ fn summarise(windows: &[[f64; 3]], window_s: f64) -> [Sample; 3] {
     })
 }
 
-/// Calls `work` for each index on up to `threads` threads; results come back in order of the index.
-pub(crate) fn in_order<T: Send>(threads: usize, n: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
-    let threads = NonZero::new(threads).map_or(1, NonZero::get).min(n.max(1) as usize);
-    let work = &work;
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads as u32)
-            .map(|first| {
-                scope.spawn(move || {
-                    (first..n).step_by(threads).map(|i| (i, work(i))).collect::<Vec<(u32, T)>>()
-                })
-            })
-            .collect();
-        let mut all: Vec<(u32, T)> = Vec::with_capacity(n as usize);
-        for handle in handles {
-            match handle.join() {
-                Ok(part) => all.extend(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all.sort_by_key(|(i, _)| *i);
-        all.into_iter().map(|(_, result)| result).collect()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use plimsoll_stats::{Burst, Dist, Spacing};
@@ -385,7 +359,7 @@ mod tests {
             name: name.to_owned(),
             process: Process::Flow { spacing: Spacing::Poisson, burst: None },
             task: Task::steps(vec![Step::Call(Call::new(lengths, hit))]),
-            hours: vec![Hour { rate: rate / 2.0, shift: Shift::NONE }, Hour { rate, shift }],
+            hours: vec![Hour::new(rate / 2.0, Shift::NONE), Hour::new(rate, shift)],
         }
     }
 
@@ -489,7 +463,7 @@ mod tests {
                     name: "a".to_owned(),
                     process: process.clone(),
                     task: task.clone(),
-                    hours: vec![Hour { rate: 2.0, shift: Shift::NONE }],
+                    hours: vec![Hour::new(2.0, Shift::NONE)],
                 };
                 let demand = demand(&DemandInput { runs: 8, ..input(vec![class], 2) }).unwrap();
                 let mean = demand.rows[0].baseline.mean_per_s;

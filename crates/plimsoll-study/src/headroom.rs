@@ -231,7 +231,7 @@ fn runs_out(input: &HeadroomInput<'_>, resource: &'static str, factor: f64) -> O
     let of = |hour: usize, events: bool| -> Option<f64> {
         let each = input.classes.iter().map(|class| {
             let Some(own) = class.hours.get(hour) else { return Some(0.0) };
-            let shift = if events { own.shift } else { Shift::NONE };
+            let shift = own.changed(events);
             Some(own.rate * shift.rate * of_task(class, &shift)?)
         });
         each.sum()

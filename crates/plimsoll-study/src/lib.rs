@@ -6,7 +6,8 @@
 //!
 //! [`demand()`] says what comes, [`fit()`] what there is room for, [`calibrate()`] how long a step
 //! takes, [`simulate()`] what becomes of a demand in a fleet, [`curve()`] how much of it the fleet
-//! may carry, and [`profile()`] what a log says of the demand that was.
+//! may carry, [`profile()`] what a log says of the demand that was, and [`reconcile()`] what came of a
+//! forecast.
 //!
 //! ```
 //! use plimsoll_stats::{Dist, Process, Seed, Spacing};
@@ -18,7 +19,7 @@
 //!     name: "chat".to_owned(),
 //!     process: Process::Flow { spacing: Spacing::Poisson, burst: None },
 //!     task: Task::steps(vec![Step::Call(Call::new(lengths, 0.0))]),
-//!     hours: vec![Hour { rate: 100.0, shift: Shift::NONE }],
+//!     hours: vec![Hour::new(100.0, Shift::NONE)],
 //! };
 //! let input = DemandInput { classes: vec![class], window_s: 10.0, runs: 4, level: 0.95, seed: Seed::new(7), threads: 1 };
 //! let demand = demand(&input)?;
@@ -36,10 +37,12 @@ mod engine_runs;
 mod fit;
 mod headroom;
 mod measured;
+mod names;
 mod performance;
 mod pool;
 mod pool_performance;
 mod profile;
+mod reconcile;
 mod replay;
 mod review;
 mod simulate;
@@ -74,6 +77,7 @@ pub use measured::{
     BenchPoint, EngineRun, Flag, Latency, Length, Load, Origin, RunRequest, RunSetup, RunStep,
     SharedPrefix,
 };
+pub use names::class_name;
 pub use performance::{
     Metric, PerformanceCase, PerformanceInputs, PerformanceObserved, Prepared, Target, prepare,
 };
@@ -95,6 +99,11 @@ pub use profile::{
     SeriesProfile, SeriesSeasonality, SeriesWindow, SessionRates, SessionReuse, ShapeFit, Silence,
     SilenceKind, Silences, Sums, TotalSum, WindowLevels, Windows, arrival_model, pool_pace,
     prefix_reuse, profile, series_profile,
+};
+pub use reconcile::{
+    AssumptionCheck, BeforeAfter, ClassMix, CostChange, CostTerm, LevelCoverage, MixRow, NextClass,
+    NextLevels, NextValues, ReconcileError, ReconcileInput, ReconciledSeries, Reconciliation,
+    Service, ServiceChange, ShareEstimate, Shortfall, WorstStep, reconcile,
 };
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};

@@ -22,8 +22,9 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-use plimsoll_stats::Seed;
+use plimsoll_stats::{Seed, in_order};
 
+pub(crate) use findings::{duration, length, percent, short};
 pub use gather::{
     ClientSum, EXACT_ROWS, End, GapSums, Gathered, Gathering, JointSum, Kin, Pace, SecondSum, Seen,
     Sums, TotalSum,
@@ -113,45 +114,12 @@ pub fn profile(mut gathered: Gathered, input: &ProfileInput) -> Profile {
         let part = class.map_or(whole, |i| &gathered.parts[i]);
         class_profile(&gathered, part, *class, watch, input)
     };
-    let classes = in_order(&asked, input.threads, one);
+    let count = u32::try_from(asked.len()).unwrap_or(u32::MAX);
+    let classes = in_order(input.threads, count, |i| one(&asked[i as usize]));
     let series = input.series.as_ref().map(series_profile);
     let warnings = findings::warnings(&gathered, whole, &classes, series.as_ref(), input);
     let findings = findings::findings(&classes, series.as_ref());
     Profile { classes, series, warnings, findings }
-}
-
-/// Works on several threads, with the answers in the order of the questions.
-fn in_order<Q: Sync, A: Send>(
-    asked: &[Q],
-    threads: usize,
-    answer: impl Fn(&Q) -> A + Sync,
-) -> Vec<A> {
-    let threads = threads.clamp(1, asked.len().max(1));
-    let mut answers: Vec<Option<A>> = asked.iter().map(|_| None).collect();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let done: Vec<Vec<(usize, A)>> = std::thread::scope(|scope| {
-        let work = || {
-            let mut own = Vec::new();
-            loop {
-                let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                match asked.get(i) {
-                    Some(question) => own.push((i, answer(question))),
-                    None => return own,
-                }
-            }
-        };
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut done = vec![work()];
-        done.extend(others.into_iter().map(|other| match other.join() {
-            Ok(own) => own,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }));
-        done
-    });
-    for (i, one) in done.into_iter().flatten() {
-        answers[i] = Some(one);
-    }
-    answers.into_iter().flatten().collect()
 }
 
 fn class_profile(

@@ -11,7 +11,7 @@ use plimsoll_sim::{
     Loop, PoolSpec, ProviderSpec, Replica, RouteSpec, Stretch as EngineStretch, Target, ToolSpec,
     drive, run_fleet,
 };
-use plimsoll_stats::{Process, Seed, Spacing};
+use plimsoll_stats::{Process, Seed, Spacing, in_order};
 use plimsoll_workload::{Class, Shift, Task, Trace};
 
 use self::conclude::conclude;
@@ -22,7 +22,7 @@ pub use self::result::{
 };
 use self::watched::{Known, RunResult, Watched};
 use crate::arrivals::{Plan, SimulatedClass, Spell, Surge, Tasks, TraceTasks, longest_pauses, ps};
-use crate::demand::{StudyError, in_order};
+use crate::demand::StudyError;
 use crate::smear::Spread;
 
 /// Requests of a class that one run draws at most: minutes of computing.

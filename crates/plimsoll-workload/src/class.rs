@@ -22,8 +22,22 @@ pub struct Class {
 pub struct Hour {
     /// Tasks a second without events.
     pub rate: f64,
+    /// How its lengths differ from those of the class, events or not: what a forecast says of them.
+    pub drift: Shift,
     /// What events change in it.
     pub shift: Shift,
+}
+
+impl Hour {
+    /// An hour with the lengths of its class.
+    pub fn new(rate: f64, shift: Shift) -> Self {
+        Self { rate, drift: Shift::NONE, shift }
+    }
+
+    /// What changes it, with events or without.
+    pub fn changed(&self, with_events: bool) -> Shift {
+        if with_events { self.drift.and(self.shift) } else { self.drift }
+    }
 }
 
 impl Class {
@@ -31,7 +45,7 @@ impl Class {
     /// Lengths are scaled in the mean, so this ranks hours; it does not size them.
     pub fn expected_tokens(&self, hour: usize, with_events: bool) -> f64 {
         let Some(hour) = self.hours.get(hour) else { return 0.0 };
-        let shift = if with_events { hour.shift } else { Shift::NONE };
+        let shift = hour.changed(with_events);
         hour.rate * shift.rate * self.task.expected_tokens(&shift)
     }
 }

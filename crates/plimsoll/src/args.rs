@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
 use plimsoll_units::{Bytes, Factor, Fraction, Seconds, Tokens};
+use plimsoll_workload::Quantity;
 
 /// The load line for LLM inference: how much load may this fleet carry, which resource runs out first,
 /// and what does one success cost?
@@ -70,6 +71,10 @@ pub enum Command {
     Ingest(Box<IngestArgs>),
     /// Characterise a workload: bursts, lengths, reuse, failures, and what would break a plan made from averages
     Profile(Box<ProfileArgs>),
+    /// Forecast a demand: requests, tokens and KV memory with quantiles that hold, and how such forecasts did
+    Forecast(Box<ForecastArgs>),
+    /// Hold a forecast against what came: error, coverage, shortfall, the assumption that was most wrong, and what to assume next
+    Reconcile(Box<ReconcileArgs>),
     /// Ask a ledger in SQL, read-only; needs a program that was built with the feature `sql`
     Query {
         /// The ledger
@@ -145,6 +150,17 @@ pub struct FitArgs {
     pub(crate) compare: Option<Compare>,
 }
 
+/// How logs are read that are in no ledger.
+#[derive(Args, Debug)]
+pub struct LogArgs {
+    /// For logs: columns of the ledger and the file's, as for `ingest`
+    #[arg(long, value_name = "COLUMN=FIELD,…", value_delimiter = ',', value_parser = mapping)]
+    pub(crate) map: Vec<(String, String)>,
+    /// For logs: the format, instead of the detected one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+}
+
 /// What `profile` is asked for.
 #[derive(Args, Debug)]
 pub struct ProfileArgs {
@@ -176,12 +192,100 @@ pub struct ProfileArgs {
     /// program that was built with the feature `cluster`
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) cluster: Option<String>,
-    /// For logs: columns of the ledger and the file's, as for `ingest`
-    #[arg(long, value_name = "COLUMN=FIELD,…", value_delimiter = ',', value_parser = mapping)]
-    pub(crate) map: Vec<(String, String)>,
-    /// For logs: the format, instead of the detected one
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+/// What `forecast` is asked for.
+#[derive(Args, Debug)]
+pub struct ForecastArgs {
+    /// A ledger, or logs of any format that `ingest` reads
+    #[arg(required = true, value_name = "LEDGER|LOG")]
+    pub(crate) source: Vec<PathBuf>,
+    /// A scenario: its classes say by `match` which rows are theirs, its events what is known of the future, its study how far to look
+    #[arg(long, value_name = "FILE", conflicts_with = "by")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Columns whose values make classes, such as `route,tenant`
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
+    /// The most classes, or clients of a series; the rest are counted together
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) classes: u16,
+    /// Only rows with these values, `*` standing for any text, such as `model=gpt-*,region=eu`
+    #[arg(long = "where", value_name = "COLUMN=VALUE,…", value_delimiter = ',', value_parser = mapping)]
+    pub(crate) only: Vec<(String, String)>,
+    /// For ledgers of counts: the series, where there are several; the largest by default
     #[arg(long, value_name = "NAME")]
-    pub(crate) format: Option<String>,
+    pub(crate) series: Option<String>,
+    /// How long a step is; by default an hour, or less where the history is short
+    #[arg(long, value_name = "TIME")]
+    pub(crate) step: Option<Seconds>,
+    /// How far to look; by default to the end of the scenario's study, or as far as an eighth of the history
+    #[arg(long, value_name = "TIME")]
+    pub(crate) horizon: Option<Seconds>,
+    /// The quantile that is sized for, by which models are chosen; the scenario's `demand_quantile` by default, else 0.95
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) quantile: Option<Fraction>,
+    /// Only what came from here on
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub(crate) from: Option<jiff::Timestamp>,
+    /// Only what came before: as if it were forecast then
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub(crate) until: Option<jiff::Timestamp>,
+    /// Print the whole evidence: rolling origins, scores, coverage by quantile and lead time
+    #[arg(long)]
+    pub(crate) backtest: bool,
+    /// What `reconcile` has learnt of earlier forecasts: its JSON document, or what its `--levels-out` wrote
+    #[arg(long, value_name = "FILE")]
+    pub(crate) levels: Option<PathBuf>,
+    /// Load lines to watch, such as `output_tokens=45000,requests=120` (each a second; `resident_kv_tokens` in tokens)
+    #[arg(long, value_name = "RESOURCE=MOST,…", value_delimiter = ',', value_parser = line)]
+    pub(crate) line: Vec<(Quantity, f64)>,
+    /// Watch the load lines that `plimsoll curve --json` wrote to this file; `--line` overrides one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) curve: Option<PathBuf>,
+    /// How long a start takes, nine times in ten; by default that of the scenario's slowest pool
+    #[arg(long, value_name = "TIME")]
+    pub(crate) startup: Option<Seconds>,
+    /// Write the forecast as a file that `reconcile` reads
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write a picture for each resource here, as SVG; made where it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+/// What `reconcile` is asked for.
+#[derive(Args, Debug)]
+pub struct ReconcileArgs {
+    /// What was forecast: a file of `plimsoll forecast --out` or its JSON document
+    #[arg(required_unless_present = "history")]
+    pub(crate) plan: Option<PathBuf>,
+    /// A ledger, or logs of any format that `ingest` reads, of the time that was forecast
+    #[arg(required_unless_present = "history", value_name = "LEDGER|LOG")]
+    pub(crate) source: Vec<PathBuf>,
+    /// Instead: how forecasts did over the weeks, from the documents in this directory that `--out` wrote
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "source"])]
+    pub(crate) history: Option<PathBuf>,
+    /// The scenario, for what its classes promise
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// What earlier reconciliations have learnt, as `--out` or `--levels-out` wrote it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) levels: Option<PathBuf>,
+    /// Write what was learnt, for `plimsoll forecast --levels`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) levels_out: Option<PathBuf>,
+    /// Write the document, for `--history`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write a picture for each resource here, band against what came, as SVG; made where it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 /// A tool that tests with load.
@@ -549,6 +653,23 @@ fn mapping(text: &str) -> Result<(String, String), String> {
             Ok((column.trim().to_owned(), field.trim().to_owned()))
         }
         _ => Err("not a column and a field such as `prompt_tokens=ctx`".to_owned()),
+    }
+}
+
+/// A resource and the most of it.
+fn line(text: &str) -> Result<(Quantity, f64), String> {
+    let known = || Quantity::ALL.map(Quantity::name).join(", ");
+    let (name, most) = text.split_once('=').ok_or("not such as `output_tokens=45000`")?;
+    let quantity = Quantity::of_name(name.trim())
+        .ok_or_else(|| format!("`{}` is none of {}", name.trim(), known()))?;
+    if quantity == Quantity::CachedShare {
+        return Err("a share has no load line".to_owned());
+    }
+    let most: f64 = most.trim().parse().map_err(|_| "the most is no number".to_owned())?;
+    if most.is_finite() && most > 0.0 {
+        Ok((quantity, most))
+    } else {
+        Err("the most must be above 0".to_owned())
     }
 }
 

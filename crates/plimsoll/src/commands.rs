@@ -4,13 +4,16 @@ mod calibrate;
 mod curve;
 mod fit;
 mod fleet;
+mod forecast;
 mod init;
 mod ledger;
 mod performance;
 mod pool;
 mod profile;
+mod reconcile;
 mod replay;
 mod simulate;
+mod source;
 
 use std::io::Write;
 use std::path::Path;
@@ -24,7 +27,7 @@ use plimsoll_report::{
     performance_text, review_json, review_text, validation_json, validation_text,
 };
 use plimsoll_scenario::{
-    Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, lower_demand, profiles,
+    Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, profiles,
 };
 use plimsoll_stats::Seed;
 use plimsoll_study::{
@@ -57,7 +60,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
     let global = &cli.global;
     match &cli.command {
         Command::Review { file } => {
-            let loaded = scenario(file, global)?;
+            let loaded = planned(file, global)?;
             let mut review = review(&loaded, global)?;
             if !loaded.scenario.pool.is_empty() {
                 review.memory = fit::pools(&loaded, global)?;
@@ -91,6 +94,8 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Init { directory, force } => init::init(directory, *force, global, err),
         Command::Ingest(args) => ledger::ingest(args, global),
         Command::Profile(args) => profile::answer(args, global, err),
+        Command::Forecast(args) => forecast::answer(args, global, err),
+        Command::Reconcile(args) => reconcile::answer(args, global, err),
         Command::Query { ledger, sql, rows } => ledger::query(ledger, sql, *rows, global),
         Command::Trace { ledger, task } => ledger::trace(ledger, task, global),
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
@@ -122,6 +127,14 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
     }
 }
 
+/// Says what was done, to whoever watches.
+pub(crate) fn tell(global: &Global, err: &mut dyn Write, text: &str) {
+    if !global.quiet {
+        // What cannot be said is no reason to give up what was done.
+        let _ = writeln!(err, "{text}");
+    }
+}
+
 /// The JSON document or the text, whichever was asked for.
 pub(crate) fn either(
     global: &Global,
@@ -145,6 +158,13 @@ pub(crate) fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> 
             entry.origin = Origin::CommandLine { option };
         }
     }
+    Ok(loaded)
+}
+
+/// A scenario with what its ledger lets expect.
+pub(crate) fn planned(file: &Path, global: &Global) -> Result<Loaded, Failure> {
+    let mut loaded = scenario(file, global)?;
+    loaded.outlook = forecast::foresight(&loaded, file, global)?;
     Ok(loaded)
 }
 
@@ -172,7 +192,7 @@ pub(crate) fn threads(global: &Global) -> usize {
 fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
     let study = &loaded.scenario.study;
     let as_of = today(global, loaded);
-    let lowered = lower_demand(&loaded.scenario, as_of).map_err(Failure::one)?;
+    let lowered = loaded.demand(as_of).map_err(Failure::one)?;
     let seed = global.seed.unwrap_or(study.seed.get());
     let input = DemandInput {
         classes: lowered.classes.clone(),

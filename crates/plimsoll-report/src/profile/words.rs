@@ -100,7 +100,7 @@ pub(super) fn bar(part: f64, width: usize) -> String {
 }
 
 /// An item of a list, with later lines under the first.
-pub(super) fn item(text: &str) -> String {
+pub(crate) fn item(text: &str) -> String {
     folded("- ", text)
 }
 

@@ -575,12 +575,12 @@ fn of_clients_and_windows(series: &SeriesProfile, found: &mut Found<'_>) {
 }
 
 /// A length in tokens, in as many digits as it has earned.
-fn length(tokens: f64) -> String {
+pub(crate) fn length(tokens: f64) -> String {
     if tokens < 100.0 { short(tokens) } else { whole_number(tokens) }
 }
 
 /// Two digits after the point below ten, one below a hundred, none above.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let text = match value.abs() {
         size if size < 10.0 => format!("{value:.2}"),
         size if size < 100.0 => format!("{value:.1}"),
@@ -590,7 +590,7 @@ fn short(value: f64) -> String {
     if text.is_empty() { "0".to_owned() } else { text.to_owned() }
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = if share <= 0.0 { 0.0 } else { 100.0 * share };
     if percent > 0.0 && percent < 0.1 {
         "less than 0.1 %".to_owned()
@@ -603,7 +603,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         _ if seconds < 120.0 => format!("{} s", short(seconds)),
         _ if seconds < 7200.0 => format!("{} min", short(seconds / 60.0)),

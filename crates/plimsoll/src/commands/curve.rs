@@ -5,7 +5,7 @@ use std::io::Write;
 use plimsoll_evidence::results;
 use plimsoll_report::{CurveDocument, LoadTestPoint, curve_json, curve_text};
 use plimsoll_scenario::sections::{Scenario, Survive};
-use plimsoll_scenario::{Diagnostic, Loaded, class_targets, lower_demand};
+use plimsoll_scenario::{Diagnostic, Loaded, class_targets};
 use plimsoll_sim::Mishap;
 use plimsoll_study::{
     CURVE_CALLS, Curve, CurveInput, Demand, Fit, Headroom, HeadroomInput, Load, Lost,
@@ -13,7 +13,7 @@ use plimsoll_study::{
 };
 
 use super::simulate::{Stop, chosen_hour};
-use super::{either, fleet, scenario, today};
+use super::{either, fleet, planned, today};
 use crate::args::{CurveArgs, Global};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -25,8 +25,8 @@ pub(super) fn answer(
 ) -> Result<String, Failure> {
     // What cannot be read is said before minutes are spent.
     let tested = args.load_test.as_ref().map(|path| load_test(path)).transpose()?;
-    let loaded = scenario(&args.file, global)?;
-    let demand = lower_demand(&loaded.scenario, today(global, &loaded)).map_err(Failure::one)?;
+    let loaded = planned(&args.file, global)?;
+    let demand = loaded.demand(today(global, &loaded)).map_err(Failure::one)?;
     let (hour, events) = chosen_hour(args.hour, &loaded, &demand)?;
     let span = fleet::one_hour(hour, events, 60.0, 600.0);
     let pools = fleet::pools(&loaded, &args.file, args.pool.as_deref(), global)?;
@@ -94,7 +94,7 @@ pub(super) fn headroom_of(
     if scenario.pool.is_empty() && scenario.provider.is_empty() || budgets.iter().any(|b| !b.fits) {
         return Ok(None);
     }
-    let demand = lower_demand(scenario, today(global, loaded)).map_err(Failure::one)?;
+    let demand = loaded.demand(today(global, loaded)).map_err(Failure::one)?;
     let (pools, notes) = fleet::pools(loaded, file, None, global)?;
     let of = |hour: usize, events: bool| {
         let span = fleet::one_hour(hour, events, 60.0, 600.0);

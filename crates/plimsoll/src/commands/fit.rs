@@ -5,12 +5,12 @@ use std::path::Path;
 use plimsoll_evidence::engine_log;
 use plimsoll_fleet::{Accelerator, Catalog};
 use plimsoll_report::{compare_text, fit_json, fit_text};
-use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, pool_fit, serves};
+use plimsoll_scenario::{Diagnostic, Loaded, pool_fit, serves};
 use plimsoll_stats::Seed;
 use plimsoll_study::{Fit, ObservedLine, Provenance, class_context, fit};
 
 use super::pool::{help, no_budget, own_model, pool_input};
-use super::{catalog_of, either, scenario, today};
+use super::{catalog_of, either, planned, today};
 use crate::args::{Compare, FitArgs, Global};
 use crate::failure::Failure;
 use crate::heading;
@@ -19,7 +19,7 @@ use crate::heading;
 pub(super) fn answer(args: &FitArgs, global: &Global) -> Result<(String, bool), Failure> {
     let fits = match &args.file {
         Some(file) => {
-            let loaded = scenario(file, global)?;
+            let loaded = planned(file, global)?;
             pools(&loaded, global)?
         }
         None => match args.compare {
@@ -80,7 +80,7 @@ fn observed(path: &Path, fit: &Fit) -> Result<Vec<ObservedLine>, Failure> {
 
 /// Every pool of a scenario, with the contexts of the classes it serves.
 pub(super) fn pools(loaded: &Loaded, global: &Global) -> Result<Vec<Fit>, Failure> {
-    let demand = lower_demand(&loaded.scenario, today(global, loaded)).map_err(Failure::one)?;
+    let demand = loaded.demand(today(global, loaded)).map_err(Failure::one)?;
     let seed = Seed::new(global.seed.unwrap_or(loaded.scenario.study.seed.get()));
     let file = loaded.source.name();
     if loaded.scenario.pool.is_empty() {

@@ -6,7 +6,7 @@ use plimsoll_evidence::{CalibrationFile, calibration};
 use plimsoll_fleet::Catalog;
 use plimsoll_perf::{Constant, Rates, constants, dtype};
 use plimsoll_scenario::sections::{Pool, Role};
-use plimsoll_scenario::{Diagnostic, Loaded, lower_demand, pool_fit, serves};
+use plimsoll_scenario::{Diagnostic, Loaded, pool_fit, serves};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
     Bands, Fit, FitInput, Phase, PoolPerformance, PoolPerformanceInput, PoolSteps, Provenance,
@@ -105,7 +105,7 @@ pub(super) fn pools(
     budgets: &[Fit],
     global: &Global,
 ) -> Result<Vec<PoolPerformance>, Failure> {
-    let demand = lower_demand(&loaded.scenario, today(global, loaded)).map_err(Failure::one)?;
+    let demand = loaded.demand(today(global, loaded)).map_err(Failure::one)?;
     let seed = Seed::new(global.seed.unwrap_or(loaded.scenario.study.seed.get()));
     let rows = constants(&loaded.catalog);
     let mut found = Vec::new();

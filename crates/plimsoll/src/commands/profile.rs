@@ -1,13 +1,9 @@
 //! A workload, characterised.
 
 use std::io::Write;
-use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use plimsoll_ledger::{
-    Classing, IngestInput, Ledger, NamedClass, Passing, ScanInput, Scanned, TaskOutcomes,
-    ingest_in_passing,
-};
+use plimsoll_ledger::{Classing, Ledger, ScanInput, Scanned, TaskOutcomes};
 use plimsoll_perf::constants;
 use plimsoll_report::{
     Bench, BenchInput, BenchRow, BenchTool, ProfileHead, SCENARIO_POINTS, ScenarioClass, bench_of,
@@ -18,9 +14,9 @@ use plimsoll_stats::Seed;
 use plimsoll_study::{JointLengths, Pace, PaceInput, Profile, ProfileInput, pool_pace, profile};
 use serde_json::json;
 
-use super::ledger::{ledger_failure, not_ingested, query_failure};
-use super::pool::usage;
-use super::{either, fit, performance, scenario, threads};
+use super::ledger::{ledger_failure, query_failure};
+use super::source::{Source, named, threads_of};
+use super::{either, fit, performance, scenario, tell, threads};
 use crate::args::{self, Global, ProfileArgs};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -32,40 +28,17 @@ const CLIENTS_NAMED: usize = 10;
 /// The seed where none is given: what is drawn are comparisons, and the seed is printed.
 const SEED: u64 = 7;
 
-/// A ledger that was there, or one that is there for this question.
-enum Source {
-    Kept(Ledger),
-    Passing(Passing),
-}
-
-impl Source {
-    /// What a log was read as, where all files were read alike.
-    fn format(&self) -> Option<&str> {
-        let Self::Passing(passing) = self else { return None };
-        let mut formats = passing.ingested.files.iter().map(|file| file.format.as_str());
-        let first = formats.next()?;
-        formats.all(|format| format == first).then_some(first)
-    }
-
-    fn ledger(&self) -> &Ledger {
-        match self {
-            Self::Kept(ledger) => ledger,
-            Self::Passing(passing) => &passing.ledger,
-        }
-    }
-}
-
 pub(super) fn answer(
     args: &ProfileArgs,
     global: &Global,
     err: &mut dyn Write,
 ) -> Result<String, Failure> {
-    let source = open(args, global)?;
+    let source = Source::open(&args.source, Some(&args.log), global)?;
     let ledger = source.ledger();
     let loaded = args.scenario.as_deref().map(|file| scenario(file, global)).transpose()?;
     let input = scan_input(args, loaded.as_ref(), global);
     let cluster = args.cluster.as_deref();
-    if let (Some(_), Source::Passing(_)) = (cluster, &source) {
+    if let (Some(_), true) = (cluster, source.is_passing()) {
         let message = "`--cluster` is for a ledger that the cluster sees, too";
         let diagnostic = Diagnostic::about("bad-cluster", "profile", message);
         return Err(Failure::one(
@@ -81,9 +54,7 @@ pub(super) fn answer(
             found = characterise(ledger, &input, cluster, global)?;
         }
     }
-    if let Source::Passing(passing) = &source {
-        found.profile.warnings.extend(of_reading(passing));
-    }
+    found.profile.warnings.extend(source.warnings());
     let names: Vec<String> = args.source.iter().map(|file| file.display().to_string()).collect();
     let (name, by) = (names.join(", "), classes_by(args));
     let head = ProfileHead {
@@ -121,13 +92,6 @@ pub(super) fn answer(
     ))
 }
 
-fn tell(global: &Global, err: &mut dyn Write, text: &str) {
-    if !global.quiet {
-        // What cannot be said is no reason to give up what was done.
-        let _ = writeln!(err, "{text}");
-    }
-}
-
 fn classes_by(args: &ProfileArgs) -> Option<String> {
     match &args.scenario {
         Some(file) => Some(format!("the classes of {}", file.display())),
@@ -136,63 +100,10 @@ fn classes_by(args: &ProfileArgs) -> Option<String> {
     }
 }
 
-/// What should be known of logs that were only read for this.
-fn of_reading(passing: &Passing) -> Vec<String> {
-    let done = &passing.ingested;
-    let mut warnings = Vec::new();
-    if done.rejected > 0 {
-        let first = done.files.iter().find_map(|file| Some((file, file.reasons.first()?)));
-        let such = first.map_or(String::new(), |(file, reason)| {
-            let field = reason.field.as_ref().map_or(String::new(), |f| format!("`{f}` "));
-            format!(", such as {}:{}: {field}{}", file.file, reason.line, reason.reason)
-        });
-        warnings.push(format!("{} of {} rows were rejected{such}", done.rejected, done.rows_in));
-    }
-    if done.duplicates > 0 {
-        warnings.push(format!("{} rows were there twice, and count once", done.duplicates));
-    }
-    warnings.extend(done.warnings.iter().cloned());
-    warnings
-}
-
-fn open(args: &ProfileArgs, global: &Global) -> Result<Source, Failure> {
-    if let [one] = args.source.as_slice()
-        && (Ledger::is_at(one) || one.is_dir() && one.join("requests").is_dir())
-    {
-        if args.format.is_some() || !args.map.is_empty() {
-            return Err(usage(
-                "a ledger needs neither `--format` nor `--map`".to_owned(),
-                "they say how a log is read; leave them out".to_owned(),
-            ));
-        }
-        return Ledger::open(one).map(Source::Kept).map_err(|error| ledger_failure(&error));
-    }
-    let input = IngestInput {
-        files: args.source.clone(),
-        ledger: PathBuf::new(),
-        source: None,
-        format: args.format.clone(),
-        map: args.map.clone(),
-        start_ns: 0,
-        threads: threads_of(global),
-    };
-    ingest_in_passing(&input).map(Source::Passing).map_err(not_ingested)
-}
-
-fn threads_of(global: &Global) -> NonZero<usize> {
-    NonZero::new(threads(global)).unwrap_or(NonZero::<usize>::MIN)
-}
-
 fn scan_input(args: &ProfileArgs, loaded: Option<&Loaded>, global: &Global) -> ScanInput {
     let classes = match loaded {
         None => Classing::Columns { names: args.by.clone(), most: usize::from(args.classes) },
-        Some(loaded) => {
-            let class = |class: &plimsoll_scenario::sections::Class| NamedClass {
-                name: class.name.as_str().to_owned(),
-                columns: class.matches.clone(),
-            };
-            Classing::Named(loaded.scenario.class.iter().map(class).collect())
-        }
+        Some(loaded) => Classing::Named(loaded.scenario.class.iter().map(named).collect()),
     };
     ScanInput {
         classes,

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use plimsoll_report::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
-use plimsoll_scenario::{Demand, Diagnostic, Loaded, SimulatedSpan, lower_demand};
+use plimsoll_scenario::{Demand, Diagnostic, Loaded, SimulatedSpan};
 use plimsoll_sim::{Attempt, Stretch};
 use plimsoll_study::{Record, Simulation, Source, Spell, Verdict, busiest_hours, simulate};
 use plimsoll_workload::Shift;
 
 use super::pool::usage;
-use super::{either, fleet, replay, scenario, today};
+use super::{either, fleet, planned, replay, today};
 use crate::args::{Global, SimulateArgs, SimulatedHour};
 use crate::failure::Failure;
 use crate::files::{self, Growing, unwritable};
@@ -57,8 +57,8 @@ pub(super) fn answer(
             format!("add `--run NAME`: {}", runs.join(", ")),
         ));
     }
-    let loaded = scenario(&args.file, global)?;
-    let demand = lower_demand(&loaded.scenario, today(global, &loaded)).map_err(Failure::one)?;
+    let loaded = planned(&args.file, global)?;
+    let demand = loaded.demand(today(global, &loaded)).map_err(Failure::one)?;
     let seed = fleet::seed(&loaded, global);
     let trace = args.replay.as_ref().map(|file| replay::trace(args, file, seed)).transpose()?;
     let (span, from) = match &trace {
