@@ -1,11 +1,14 @@
 //! `profile --json` of published traces against figures that somebody else worked out: every figure that both have.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use common::shared;
 use serde_json::Value;
 
 #[test]
@@ -75,7 +78,7 @@ fn lengths_alone() {
 fn agent_sessions() {
     let file = "kv_cache_tester_sessions_0001-0554.tar.zst";
     let Some(path) = shared(file) else { return };
-    of_sessions("kv_cache_tester_sessions", &path, 525);
+    of_sessions("kv_cache_tester_sessions", Path::new(&path), 525);
     let mut unpack = zstd::Decoder::new(std::fs::File::open(&path).expect("a file")).expect("zstd");
     unpack.window_log_max(27).expect("a window");
     let directory = std::env::temp_dir().join(format!("plimsoll-sessions-{}", std::process::id()));
@@ -110,7 +113,7 @@ fn series_of_clients() {
         ("servegen_reason_deepseek_r1", "servegen_deepseek-r1.first75pct.tar.gz", 83, None),
     ] {
         let Some(path) = shared(file) else { return };
-        let found = profile(&path);
+        let found = profile(Path::new(&path));
         assert_eq!(found["classes"], Value::Array(Vec::new()), "{name} holds no requests");
         compare(name, &found["series"], least);
         // Table D of the figures' notes: gaps of the collection masked.
@@ -133,7 +136,7 @@ fn profile(path: &Path) -> Value {
 }
 
 fn of_trace(name: &str, file: &str, least: usize) -> Option<Value> {
-    let found = profile(&shared(file)?);
+    let found = profile(Path::new(&shared(file)?));
     assert_eq!(found["classes"].as_array().map(Vec::len), Some(1), "one class is all rows");
     compare(name, &found["classes"][0], least);
     Some(found)
@@ -298,22 +301,4 @@ fn tolerance(path: &[String]) -> (&'static str, f64, bool) {
     } else {
         ("exact", 1e-6, false)
     }
-}
-
-/// A file of `../shared`, where traces lie that are not ours to ship.
-fn shared(name: &str) -> Option<PathBuf> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let root = std::env::var_os("PLIMSOLL_SHARED").map_or(beside, PathBuf::from);
-    if !root.is_dir() {
-        // Past the test harness, which would hide it: a skipped test must be seen.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: no {name} at {} (set PLIMSOLL_SHARED)",
-            root.display()
-        );
-        return None;
-    }
-    let path = root.join("data/traces").join(name);
-    assert!(path.is_file(), "no {}", path.display());
-    Some(path)
 }

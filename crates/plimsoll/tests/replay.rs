@@ -2,10 +2,7 @@
 
 mod common;
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use common::{Scratch, count, diagnostic, json, number, repository};
+use common::{Scratch, count, diagnostic, json, number, shared};
 use serde_json::Value;
 
 /// Thirteen conversations of eight turns in eight minutes, each turn a thousand tokens longer than the last, all with the same beginning. Thirteen, so that round robin over
@@ -39,22 +36,6 @@ fn offered(document: &Value) -> u64 {
 
 fn hits(document: &Value) -> f64 {
     number(&document["pools"][0]["cache_hits"]["share"])
-}
-
-/// A file of the shared data, where it is there.
-fn shared(name: &str) -> Option<String> {
-    let beside = repository().join("../shared");
-    let root = std::env::var_os("PLIMSOLL_SHARED").map_or(beside, PathBuf::from);
-    if !root.is_dir() {
-        // Past the test harness, which would hide it: a skipped test must be seen.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: no {name} at {} (set PLIMSOLL_SHARED)",
-            root.display()
-        );
-        return None;
-    }
-    Some(root.join("data/traces").join(name).display().to_string())
 }
 
 /// Round robin spreads conversations over caches that know nothing of them; affinity does not. Without a cache nothing is found.

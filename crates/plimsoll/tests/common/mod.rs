@@ -101,3 +101,20 @@ impl Drop for Scratch {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// A trace that is not ours to ship; none where the shared data is not there.
+pub fn shared(name: &str) -> Option<String> {
+    let beside = repository().join("../shared");
+    let root = std::env::var_os("PLIMSOLL_SHARED").map_or(beside, PathBuf::from);
+    if !root.is_dir() {
+        // Past the test harness, which would hide it: a skipped test must be seen.
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("SKIPPED: no {name} at {} (set PLIMSOLL_SHARED)\n", root.display()),
+        );
+        return None;
+    }
+    let path = root.join("data/traces").join(name);
+    assert!(path.is_file(), "no {}", path.display());
+    Some(path.display().to_string())
+}
