@@ -77,6 +77,10 @@ pub(super) fn answer(
     }
     let mut notes = source.warnings();
     notes.extend(counted.notes());
+    let told = args.by.len() + args.only.len() + classes.named.len();
+    if !counted.of_requests && told > 0 {
+        notes.push("what is counted over windows knows no columns: its clients are the classes, whatever `--by`, `--where` or the scenario say".to_owned());
+    }
     let changes = loaded.as_ref().map_or_else(Vec::new, changes);
     let changes = if history.absolute { changes } else { no_dates(changes, &mut notes) };
     let as_of =
