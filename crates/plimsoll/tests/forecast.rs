@@ -402,6 +402,13 @@ fn a_load_line_is_watched() {
         .collect();
     assert_eq!(lines, [(&"requests".into(), 0.165), (&"fresh_tokens".into(), 90.0)]);
     assert!(found["warnings"].to_string().contains("nobody says how long a start takes"));
+    // What is assumed then is what a scenario assumes of a pool that does not say it, either.
+    let startup = |document: &Value| number(&document["inflections"][0]["startup_p90_s"]);
+    let bot = "examples/support-bot.toml";
+    let (_, of_pool) =
+        json(&["forecast", &ledger, "--line", "requests=9", "--scenario", bot, "--horizon", "1h"]);
+    let (own, assumed) = (startup(&of_pool), startup(&found));
+    assert!((assumed / own - 1.0).abs() < 0.05, "{assumed} {own}");
     let (code, wrong) = run(&["forecast", &ledger, "--line", "tokens=5"]);
     assert_eq!((code, wrong.as_str()), (2, ""));
 }

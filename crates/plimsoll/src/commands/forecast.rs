@@ -40,8 +40,8 @@ const HORIZONS: [u64; 12] =
     [300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 259_200, 604_800, 1_209_600, 2_419_200];
 /// Steps of a history are counted in so many parts, so that a gap within one is seen.
 const PARTS: u32 = 6;
-/// How long a start takes where nobody says it, in seconds: the sum of the phases that scenarios assume is about this.
-const STARTUP_S: f64 = 900.0;
+/// How long a start takes where nobody says it, nine times in ten, in seconds: what the phases of a pool that says nothing of them come to.
+const STARTUP_S: f64 = 1250.0;
 
 /// Forecasts a ledger or logs.
 pub(super) fn answer(
