@@ -414,7 +414,7 @@ mod tests {
         let loaded = load(&file, None).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
         std::fs::remove_dir_all(&directory).unwrap();
         let today = "2026-11-15".parse().unwrap();
-        let demand = lower_demand(&loaded.scenario, None, today).unwrap();
+        let demand = loaded.demand(today).unwrap();
         let [class] = &demand.classes[..] else { panic!("{:?}", demand.classes) };
         assert!((class.hours[0].rate / (rows.len() as f64 / 3600.0) - 1.0).abs() < 1e-3);
         let Process::Flow { spacing: plimsoll_stats::Spacing::Poisson, burst: None } =
@@ -519,7 +519,7 @@ mod tests {
         assert!(line.starts_with("burst = { times = "), "{line}");
         let loaded = parse(&Source::new("demand.toml", &text), builtin());
         let scenario = loaded.unwrap_or_else(|e| panic!("{e:?}\n{text}")).scenario;
-        let demand = lower_demand(&scenario, None, "2026-11-15".parse().unwrap()).unwrap();
+        let demand = lower_demand(&scenario, None, "2026-11-15".parse().unwrap(), 0.95).unwrap();
         assert!(matches!(demand.classes[0].process, Process::Flow { burst: Some(_), .. }));
     }
 

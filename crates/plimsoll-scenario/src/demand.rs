@@ -34,7 +34,13 @@ impl Demand {
 
     /// The local wall-clock time at which an hour of the horizon begins, as `Tue 2026-11-17 10:00`.
     pub fn hour_label(&self, index: usize) -> String {
-        let at = self.start + SignedDuration::from_hours(i64::try_from(index).unwrap_or(0));
+        self.label_before(index, 0)
+    }
+
+    /// The same, so many hours before.
+    pub fn label_before(&self, index: usize, hours: i64) -> String {
+        let after = i64::try_from(index).unwrap_or(0).saturating_sub(hours);
+        let at = self.start + SignedDuration::from_hours(after);
         let zone = zone(self.utc_offset_minutes);
         let offset = if self.utc_offset_minutes == 0 { " UTC".to_owned() } else { String::new() };
         format!("{}{offset}", at.to_zoned(zone).strftime("%a %Y-%m-%d %H:%M"))
@@ -60,18 +66,18 @@ pub fn horizon(scenario: &Scenario, today: Date) -> Result<(Timestamp, usize), D
     Ok((start, (study.horizon.get() / 3600.0).ceil().max(1.0) as usize))
 }
 
-/// The demand of a scenario, `today` standing for today; or why it cannot be. Classes that an outlook knows have its rates and lengths, at the
-/// quantile that is planned for, instead of typed ones.
+/// The demand of a scenario at a quantile of what is not known, `today` standing for today; or why it cannot be. Classes that an outlook knows have its rates and
+/// lengths instead of typed ones.
 pub fn lower_demand(
     scenario: &Scenario,
     outlook: Option<&Outlook>,
     today: Date,
+    level: f64,
 ) -> Result<Demand, Diagnostic> {
     let study = &scenario.study;
     let minutes = study.utc_offset.minutes();
     let (start, hours) = horizon(scenario, today)?;
     let mut notes = Vec::new();
-    let level = study.demand_quantile.get();
     let events: Vec<Active<'_>> =
         scenario.event.iter().map(|e| Active::of(e, start, hours, level)).collect();
     for event in events.iter().filter(|e| e.hours.is_empty()) {

@@ -21,6 +21,7 @@ mod catalog;
 mod demand;
 mod diagnostic;
 mod fit;
+mod prices;
 mod profiles;
 mod read;
 mod reference;
@@ -43,14 +44,15 @@ pub use catalog::{builtin, load_catalog, parse_catalog};
 pub use demand::{Demand, horizon, lower_demand};
 pub use diagnostic::Diagnostic;
 pub use fit::{fp8_of, no_format, pool_fit, serves};
+pub use prices::{Offer, offers};
 pub use profiles::{Profile, profiles};
 pub use read::{Entry, Origin, Whole};
 pub use reference::scenario_reference;
 pub use schema::json_schema;
 pub use sections::Scenario;
 pub use simulate::{
-    SimulatedFleet, SimulatedSpan, SimulatedTimes, class_targets, is_reached, simulated_fleet,
-    simulated_pool, startup_p90,
+    SimulatedFleet, SimulatedSpan, SimulatedTimes, class_targets, hand_over, is_reached,
+    simulated_fleet, simulated_pool, startup_kept_p90, startup_p90,
 };
 pub use source::Source;
 pub use values::{
@@ -90,8 +92,13 @@ pub struct Foresight {
 impl Loaded {
     /// The demand of the scenario, `today` standing for today: what its ledger lets expect, where it was asked.
     pub fn demand(&self, today: jiff::civil::Date) -> Result<Demand, Diagnostic> {
+        self.demand_at(today, self.scenario.study.demand_quantile.get())
+    }
+
+    /// The same at another quantile of what is not known.
+    pub fn demand_at(&self, today: jiff::civil::Date, level: f64) -> Result<Demand, Diagnostic> {
         let outlook = self.outlook.as_ref().map(|own| &own.outlook);
-        let mut demand = lower_demand(&self.scenario, outlook, today)?;
+        let mut demand = lower_demand(&self.scenario, outlook, today, level)?;
         demand.notes.extend(self.outlook.iter().flat_map(|own| own.notes.iter().cloned()));
         Ok(demand)
     }

@@ -536,6 +536,11 @@ impl Value for bool {
 pub struct Whole<const MIN: u64, const MAX: u64>(u64);
 
 impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
+    /// A number that lies within.
+    pub fn new(n: u64) -> Option<Self> {
+        (MIN..=MAX).contains(&n).then_some(Self(n))
+    }
+
     /// As a number.
     pub fn get(self) -> u64 {
         self.0

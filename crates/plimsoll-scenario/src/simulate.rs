@@ -159,8 +159,13 @@ pub fn simulated_pool(
 fn hands_over(scenario: &Scenario, pool: &Pool, context: &ContextBytes) -> Option<HandOver> {
     let over = pool.disaggregation.as_ref().filter(|_| pool.role == Role::Prefill)?;
     let to = scenario.pool.iter().position(|p| p.name.as_str() == over.decode.as_str())?;
-    let time = |bytes: f64| (bytes / over.link.get() * 1e12).ceil() as u64;
-    Some(HandOver {
+    Some(hand_over(to, context, over.link.get()))
+}
+
+/// What is handed over to a pool, over a link of so many bytes a second.
+pub fn hand_over(to: usize, context: &ContextBytes, link: f64) -> HandOver {
+    let time = |bytes: f64| (bytes / link * 1e12).ceil() as u64;
+    HandOver {
         to,
         per_token: time(context.token),
         // Of several windows all are taken to be as long as the longest: rather too many bytes than too few.
@@ -171,7 +176,7 @@ fn hands_over(scenario: &Scenario, pool: &Pool, context: &ContextBytes) -> Optio
             .max()
             .map(|last| (last, time(context.windows.iter().map(|(_, bytes)| bytes).sum()))),
         per_call: time(context.state),
-    })
+    }
 }
 
 /// Where replicas are spread over zones and nobody says over how many, it is as many as large regions have.
@@ -771,7 +776,22 @@ pub fn is_reached(scenario: &Scenario, pool: &Pool) -> bool {
 
 /// How long a start of a pool takes, nine times in ten.
 pub fn startup_p90(pool: &Pool) -> f64 {
-    let spec = startup_of(&pool.startup);
+    start_p90(startup_of(&pool.startup))
+}
+
+/// The same where whatever can be kept is kept: the node, the image, the weights, what was compiled.
+pub fn startup_kept_p90(pool: &Pool) -> f64 {
+    let mut spec = startup_of(&pool.startup);
+    // The process and its warm-up are not kept by anything.
+    for (i, phase) in spec.phases.iter_mut().enumerate() {
+        if !matches!(i, 2 | 5) {
+            phase.done = 1.0;
+        }
+    }
+    start_p90(spec)
+}
+
+fn start_p90(spec: StartupSpec) -> f64 {
     let mut stream = plimsoll_stats::Seed::new(STARTS).stream("startup");
     let start = |_| -> f64 {
         let phases = spec.phases.iter().map(|phase| {

@@ -223,7 +223,7 @@ fn every_key_survives_every_value() {
                 Ok(loaded) => {
                     accepted += 1;
                     let today = jiff::civil::date(2026, 11, 15);
-                    let Ok(demand) = crate::lower_demand(&loaded.scenario, None, today) else {
+                    let Ok(demand) = loaded.demand(today) else {
                         continue;
                     };
                     for class in &demand.classes {

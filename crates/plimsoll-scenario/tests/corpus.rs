@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll_fleet::{Part, from_hf};
-use plimsoll_scenario::{Source, builtin, lower_demand, parse, parse_catalog};
+use plimsoll_scenario::{Source, builtin, parse, parse_catalog};
 use plimsoll_units::{Bytes, Fraction, Seconds, Tokens, TokensPerSecond, UsdPerHour, UsdPerToken};
 
 fn each(target: &str, least: usize, check: impl Fn(&str, &str)) {
@@ -24,7 +24,7 @@ fn each(target: &str, least: usize, check: impl Fn(&str, &str)) {
 fn scenarios() {
     each("scenario", 8, |name, text| match parse(&Source::new(name, text), builtin()) {
         Ok(loaded) => {
-            let demand = lower_demand(&loaded.scenario, None, jiff::civil::date(2026, 11, 15));
+            let demand = loaded.demand(jiff::civil::date(2026, 11, 15));
             let demand = demand.unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(!demand.hour_label(9599).is_empty(), "{name}");
             for class in &demand.classes {

@@ -456,6 +456,22 @@ impl Task {
         }
     }
 
+    /// Where calls go that do not go where their class does, each as often as it is said.
+    pub fn routes(&self) -> Vec<u16> {
+        let calls: Vec<&Call> = match &self.kind {
+            Kind::Steps(steps) => steps
+                .iter()
+                .filter_map(|step| match step {
+                    Step::Call(call) => Some(call),
+                    Step::Wait(..) | Step::Tool(..) => None,
+                })
+                .collect(),
+            Kind::Agent { call, .. } | Kind::Session { call, .. } => vec![call],
+        };
+        let variants = self.variants.iter().filter_map(|variant| variant.route);
+        calls.into_iter().filter_map(|call| call.route).chain(variants).collect()
+    }
+
     /// Whether a task is one request, sent at once.
     pub fn is_one_request(&self) -> bool {
         matches!(&self.kind, Kind::Steps(steps) if matches!(steps[..], [Step::Call(_)]))

@@ -72,6 +72,8 @@ table! {
         confidence: Fraction, default("0.95", "the usual level");
         /// What the fleet must survive.
         reliability: Reliability, default("{}", "every key of it has a default");
+        /// Replicas to have beside those that the demand needs.
+        reserve: Reserve, default("{}", "every key of it has a default");
         /// A ledger of past requests, which replaces typed demand.
         ledger: String, optional("demand is what the classes say");
         /// A catalogue file or directory that extends or overrides the built-in one.
@@ -88,6 +90,23 @@ table! {
         survive: Survive, default("'replica'", "one replica fails sooner or later; nodes and zones cost more to survive");
         /// How many of them at once.
         count: Whole<0, 1000>, default("1", "failures are mostly single");
+    }
+}
+
+table! {
+    /// Replicas to have beside those that the demand needs. What may be lost is under `study.reliability`; what a slow start and a wrong forecast need is
+    /// worked out.
+    pub struct Reserve = "study.reserve" {
+        /// Replicas of a pool that a rolling upgrade takes out of service at once.
+        rollout: Whole<0, 1000>, default("1", "versions are mostly replaced one replica at a time, at any hour");
+        /// Replicas of a pool that try a new version.
+        canary: Whole<0, 1000>, default("0", "no canary was stated");
+        /// Nodes of a pool that are taken out of service for maintenance at once.
+        maintenance: Whole<0, 1000>, default("0", "no maintenance at peak was stated");
+        /// The most of a pool that a plan puts where devices can be taken away.
+        spot: Fraction, default("0.5", "what is reclaimed is reclaimed together, and half of a pool still answers somebody");
+        /// The share of what is cached that is computed again while some caches are cold.
+        cold_cache: Fraction, default("0.1", "after a failure or an upgrade one cache in ten or so is empty");
     }
 }
 

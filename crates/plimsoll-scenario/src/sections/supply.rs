@@ -299,6 +299,8 @@ table! {
         shares_devices_with: PoolName, optional("its devices are its own");
         /// Where its replicas run.
         regions: RegionName, list("the first region");
+        /// What else a plan may choose for it.
+        candidates: Candidates, optional("the plan keeps what is written, and says what else would do");
         /// How its devices are paid for.
         price_mode: PriceMode, default("'on-demand'", "no commitment was stated");
         /// How often its devices are reclaimed.
@@ -431,6 +433,24 @@ fn pool_makes_sense(pool: &Pool, reader: &mut Reader<'_>) {
             .label(format!("at most {most}"))
             .help(format!("write `max_model_len = {}`", most.get()));
         reader.report(diagnostic);
+    }
+}
+
+table! {
+    /// What a plan may choose for a pool, beside what is written. An empty list keeps what is written.
+    pub struct Candidates = "pool.candidates" {
+        /// Other devices.
+        accelerators: AcceleratorName, list("the pool's own");
+        /// Other sizes of a group.
+        tensor_parallel: Whole<1, 1024>, list("the pool's own");
+        /// Other formats of the weights. Whether answers are as good is not judged here.
+        weights: Dtype, list("the pool's own");
+        /// Other numbers of sequences at once.
+        max_num_seqs: Whole<1, 1_000_000>, list("the pool's own");
+        /// Other tokens of a step.
+        max_num_batched_tokens: Tokens, list("the pool's own");
+        /// Other ways to pay.
+        price_modes: PriceMode, list("the pool's own");
     }
 }
 
