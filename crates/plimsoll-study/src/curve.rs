@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_sim::{RouteSpec, Target};
 use plimsoll_stats::Process;
-use plimsoll_stats::share_interval;
+use plimsoll_stats::{Interval, share_interval};
 use plimsoll_workload::Shift;
 
 pub use self::result::{Curve, CurveBinding, CurveMark, CurvePoint, LoadLine, Peak};
@@ -67,6 +67,17 @@ pub enum Percentile {
     P99,
 }
 
+impl Percentile {
+    /// Between 0 and 1.
+    pub(crate) fn share(self) -> f64 {
+        match self {
+            Self::P50 => 0.5,
+            Self::P95 => 0.95,
+            Self::P99 => 0.99,
+        }
+    }
+}
+
 impl Tail {
     fn value(&self, class: &ClassResult) -> Option<f64> {
         let of = match self.metric {
@@ -120,9 +131,23 @@ struct Tried {
 pub(crate) struct Judged {
     pub(crate) meets: bool,
     /// Whether there is no doubt, as surely as was asked for.
-    sure: bool,
+    pub(crate) sure: bool,
     pub(crate) fails_by: Option<String>,
+    /// Of the class that has least of it against what it was promised.
     pub(crate) attainment: Option<f64>,
+    /// Between what that is.
+    pub(crate) between: Option<(f64, f64)>,
+    /// That class, by its place.
+    pub(crate) worst: Option<usize>,
+    /// Whether nothing is broken but attainment, and chance alone may have done that: so few tasks were seen.
+    chance: bool,
+}
+
+impl Judged {
+    /// Whether promises are kept, as far as so few tasks tell.
+    pub(crate) fn may_meet(&self) -> bool {
+        self.meets || self.chance
+    }
 }
 
 /// Calls of a point, over all runs: enough where promises are clearly kept or broken.
@@ -146,20 +171,34 @@ pub(crate) fn hopeless(fleet: &SimulateInput) -> u64 {
     seats.sum::<u64>().saturating_mul(8).max(20_000)
 }
 
-struct Sweep<'a> {
-    input: &'a CurveInput,
+/// How long tasks take where nobody waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Alone {
+    /// Seconds that a call of each class takes.
+    calls_take: Vec<f64>,
+    /// Seconds in which what is left at the end is worked off.
+    work_off: Option<f64>,
+    /// Seconds to the first token, half of the time, of the class that has it first.
+    pub(crate) ttft_s: Option<f64>,
+}
+
+/// Loads on a fleet, each tried for as long as it takes.
+pub(crate) struct Sweep<'a> {
+    pub(crate) input: &'a CurveInput,
     go_on: &'a (dyn Fn() -> bool + Sync),
-    base: SimulateInput,
+    pub(crate) base: SimulateInput,
     /// Calls a second of the demand, of all classes, and tasks.
-    rate: f64,
+    pub(crate) rate: f64,
     tasks: f64,
+    /// What was seen where nobody waits.
+    pub(crate) light: Option<Simulation>,
     /// Seconds that a call of each class took in the last run, and takes where nobody waits.
     calls_take: RefCell<Vec<f64>>,
     calls_take_alone: Vec<f64>,
 }
 
 impl<'a> Sweep<'a> {
-    fn new(input: &'a CurveInput, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
+    pub(crate) fn new(input: &'a CurveInput, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
         let mut base = input.fleet.clone();
         base.chance = false;
         base.incidents.clear();
@@ -179,12 +218,14 @@ impl<'a> Sweep<'a> {
             base,
             rate,
             tasks,
+            light: None,
             calls_take: RefCell::new(alone.clone()),
             calls_take_alone: alone,
         }
     }
 
-    fn run(&self, lever: Shift, calls: f64) -> Result<Simulation, StudyError> {
+    /// What a run of a lever takes.
+    fn input_of(&self, lever: Shift, calls: f64) -> SimulateInput {
         let mut own = self.base.clone();
         own.lever = lever;
         // Tasks are under way from the beginning, as far as they would be were their calls to take as long as in the last run; and as long does it take to settle.
@@ -207,6 +248,34 @@ impl<'a> Sweep<'a> {
         let until = own.warm_up + own.seconds;
         let (hour, events) = (self.input.hour, self.input.events);
         own.source = Source::Classes(vec![Spell { until, hour, events }]);
+        own
+    }
+
+    /// Runs so many times the demand, watched by somebody.
+    pub(crate) fn watched<R: Record + Send>(
+        &self,
+        load: f64,
+        calls: f64,
+        record: &mut R,
+    ) -> Result<Simulation, StudyError> {
+        let lever = Shift { rate: load, ..Shift::NONE };
+        simulate(&self.input_of(lever, calls), Some(record), self.go_on)
+    }
+
+    /// Runs the demand as it is for a long time, a third of which is warm-up.
+    pub(crate) fn run_for(&self, calls: f64) -> Result<Simulation, StudyError> {
+        let mut own = self.input_of(Shift::NONE, calls);
+        let all = (calls / self.rate.max(1e-9)).clamp(60.0, 7.0 * 86_400.0);
+        own.warm_up = own.warm_up.max(all / 3.0);
+        own.seconds = own.seconds.max(all * 2.0 / 3.0);
+        let until = own.warm_up + own.seconds;
+        let (hour, events) = (self.input.hour, self.input.events);
+        own.source = Source::Classes(vec![Spell { until, hour, events }]);
+        simulate::<Nothing>(&own, None, self.go_on)
+    }
+
+    pub(crate) fn run(&self, lever: Shift, calls: f64) -> Result<Simulation, StudyError> {
+        let own = self.input_of(lever, calls);
         let result = simulate::<Nothing>(&own, None, self.go_on)?;
         let mut take = self.calls_take.borrow_mut();
         for (i, class) in result.classes.iter().enumerate() {
@@ -259,7 +328,7 @@ impl<'a> Sweep<'a> {
     /// How long tasks take where nobody waits decides how long it takes until a fleet has settled.
     ///
     /// Tasks of several calls are under way from the beginning, so it is the time of a call that counts. Says what fails even then.
-    fn settle(&mut self) -> Result<Option<(String, String)>, StudyError> {
+    pub(crate) fn settle(&mut self) -> Result<Option<(String, String)>, StudyError> {
         self.calls_take.borrow_mut().fill(10.0);
         self.calls_take_alone.fill(10.0);
         // Half a call a second for each replica is nothing, however much is asked for.
@@ -286,12 +355,40 @@ impl<'a> Sweep<'a> {
             let by = by.or(fails.then(|| "errors".to_owned()))?;
             Some((by, class.name.clone()))
         };
-        Ok(light.classes.iter().zip(&self.input.targets).find_map(far))
+        let fails = light.classes.iter().zip(&self.input.targets).find_map(far);
+        self.light = Some(light);
+        Ok(fails)
+    }
+
+    /// How long tasks take where nobody waits, for others that look at the same classes.
+    pub(crate) fn alone(&self) -> Alone {
+        let light = self.light.as_ref();
+        let ttft = light.into_iter().flat_map(|light| &light.classes).filter_map(|c| c.ttft_ms);
+        Alone {
+            calls_take: self.calls_take_alone.clone(),
+            work_off: self.base.work_off,
+            ttft_s: ttft.map(|d| d.p50 / 1e3).reduce(f64::min),
+        }
+    }
+
+    /// As if it had settled: the classes are those that were looked at before.
+    pub(crate) fn settle_as(&mut self, alone: &Alone) {
+        self.base.work_off = alone.work_off;
+        self.calls_take_alone.clone_from(&alone.calls_take);
+        self.calls_take.replace(alone.calls_take.clone());
+    }
+
+    /// Other numbers of replicas, pool by pool.
+    pub(crate) fn set_replicas(&mut self, replicas: &[u32]) {
+        for (pool, n) in self.base.pools.iter_mut().zip(replicas) {
+            pool.life.replicas = *n;
+        }
+        self.base.hopeless = Some(hopeless(&self.base));
     }
 
     /// The largest multiple of a lever that keeps all promises, and the next that does not: within a share of each other. It is looked for from a multiple on, in
     /// steps of so many times.
-    fn edge(
+    pub(crate) fn edge(
         &self,
         mut meets: impl FnMut(f64) -> Result<bool, StudyError>,
         (mut load, step): (f64, f64),
@@ -440,22 +537,26 @@ impl<'a> Sweep<'a> {
 /// Whether every class gets what it was promised, and whether that is as sure as was asked for.
 pub(crate) fn judge(result: &Simulation, input: &CurveInput) -> Judged {
     let (mut fails_by, mut doubt) = (None, false);
-    let mut worst: Option<(f64, f64)> = None;
-    for (class, target) in result.classes.iter().zip(&input.targets) {
+    let mut chance = true;
+    let mut worst: Option<(f64, f64, (f64, f64), usize)> = None;
+    for (i, (class, target)) in result.classes.iter().zip(&input.targets).enumerate() {
         if let Some(attainment) = class.attainment {
             let (low, high) = bounds(class, attainment, result, input.fleet.level);
             let short = target.attainment - attainment;
-            if worst.is_none_or(|(before, _)| short > before) {
-                worst = Some((short, attainment));
+            if worst.is_none_or(|(before, ..)| short > before) {
+                worst = Some((short, attainment, (low, high), i));
             }
             doubt |= low < target.attainment && target.attainment <= high;
             if attainment < target.attainment {
                 fails_by = fails_by.or_else(|| Some(first_signal(class)));
+                chance &=
+                    few(class, input.fleet.level).is_some_and(|few| few.high >= target.attainment);
             }
         }
         for tail in &target.tails {
             if tail.value(class).is_some_and(|value| value > tail.most_ms) {
                 fails_by = fails_by.or(Some(tail.key.to_owned()));
+                chance = false;
             }
         }
         if failed(class) > 1.0 - target.attainment {
@@ -463,24 +564,38 @@ pub(crate) fn judge(result: &Simulation, input: &CurveInput) -> Judged {
         }
     }
     // Whoever is turned away is counted above; a line that grows is trouble to come.
-    let lines =
-        result.pools.iter().map(|p| p.verdict).chain(result.tools.iter().map(|t| t.verdict));
+    // Nobody stands in the line of a pool that is gone; whether somebody else took over is counted above, too.
+    let there = |p: &&PoolResult| p.attempts.answered > 0 || p.attempts.nobody_there == 0;
+    let pools = result.pools.iter().filter(there).map(|p| p.verdict);
+    let lines = pools.chain(result.tools.iter().map(|t| t.verdict));
     if lines.into_iter().any(|verdict| verdict.is_none_or(|v| v == Verdict::Overloaded)) {
         fails_by = fails_by.or(Some("queue".to_owned()));
-        doubt = false;
+        (doubt, chance) = (false, false);
     }
-    let attainment = worst.map(|(_, attainment)| attainment);
-    Judged { meets: fails_by.is_none(), sure: !doubt, fails_by, attainment }
+    Judged {
+        meets: fails_by.is_none(),
+        sure: !doubt,
+        fails_by,
+        attainment: worst.map(|(_, attainment, ..)| attainment),
+        between: worst.map(|(.., between, _)| between),
+        worst: worst.map(|(.., i)| i),
+        chance,
+    }
 }
 
 /// Between what a class's attainment is: runs differ, and few tasks say little, whichever is wider.
 fn bounds(class: &ClassResult, attainment: f64, result: &Simulation, level: f64) -> (f64, f64) {
-    let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let waited = class.offered - (class.left - class.left_overdue);
-    let few = share_interval(whole(class.good), whole(waited), level);
+    let few = few(class, level);
     let (low, high) = few.map_or((attainment, attainment), |few| (few.low, few.high));
     let runs = result.intervals.get(&format!("{}.{}.attainment", class.pool, class.name));
     runs.map_or((low, high), |runs| (low.min(runs.low), high.max(runs.high)))
+}
+
+/// The same for few tasks alone.
+fn few(class: &ClassResult, level: f64) -> Option<Interval> {
+    let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let waited = class.offered - (class.left - class.left_overdue);
+    share_interval(whole(class.good), whole(waited), level)
 }
 
 /// The threshold that most tasks of a class missed.
@@ -505,7 +620,7 @@ fn failed(class: &ClassResult) -> f64 {
 }
 
 /// What keeps a fleet from doing more, as a simulation shows it.
-fn binds(result: &Simulation) -> (Option<String>, Option<String>) {
+pub(crate) fn binds(result: &Simulation) -> (Option<String>, Option<String>) {
     let found = |resource: &str, of: &str| (Some(resource.to_owned()), Some(of.to_owned()));
     // Where most that fail are longer than anything takes, nothing else is to blame.
     let long = result.classes.iter().find(|class| {
@@ -548,18 +663,18 @@ fn binds(result: &Simulation) -> (Option<String>, Option<String>) {
 }
 
 /// What moves one resource, and how that is measured.
-struct Lever {
-    resource: &'static str,
+pub(crate) struct Lever {
+    pub(crate) resource: &'static str,
     name: &'static str,
-    unit: &'static str,
-    shift: fn(f64) -> Shift,
+    pub(crate) unit: &'static str,
+    pub(crate) shift: fn(f64) -> Shift,
     value: fn(&Simulation) -> f64,
     /// Whether it comes with the load, and not with how long it is kept.
     flows: bool,
 }
 
 /// Tokens that all pools held, on average.
-fn resident(result: &Simulation) -> f64 {
+pub(crate) fn resident(result: &Simulation) -> f64 {
     let pools = result.pools.iter().map(|p| {
         let tokens = p.kv_blocks as f64 * p.kv_block_tokens as f64;
         p.utilisation.kv_mean * tokens * p.replicas as f64
@@ -572,7 +687,7 @@ fn per_second(result: &Simulation, of: fn(&ClassResult) -> u64) -> f64 {
     result.classes.iter().map(of).sum::<u64>() as f64 / seconds
 }
 
-const LEVERS: [Lever; 3] = [
+pub(crate) const LEVERS: [Lever; 3] = [
     Lever {
         resource: "fresh_prompt_tokens",
         name: "prompt",

@@ -1,13 +1,14 @@
 //! The launch table: what is asked of a fleet, what it may carry, and what is left between them; and what becomes of it when something is lost.
 
 use plimsoll_sim::{Incident, Mishap};
+use plimsoll_stats::in_order;
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
 use crate::arrivals::{Spell, longest_pauses, ps};
-use crate::curve::{Curve, CurveBinding, CurveInput, curve, hopeless, judge};
+use crate::curve::{Curve, CurveBinding, CurveInput, Judged, curve, hopeless, judge};
 use crate::demand::{Demand, Level, Resource, StudyError};
-use crate::simulate::{Record, Source, Verdict, simulate};
+use crate::simulate::{Record, Simulation, Source, Verdict, simulate};
 
 /// Below this share of headroom a resource is tight.
 const TIGHT: f64 = 0.15;
@@ -146,7 +147,9 @@ pub fn headroom(
             let at = line.factor.map(|factor| base * factor);
             let beyond = line.factor.is_none() && line.holds_at_demand;
             row(line.resource, line.unit, base, peak, at, beyond, || {
-                line.factor.and_then(|factor| runs_out(input, line.resource, factor))
+                let first = input.demand.baseline_hour.index;
+                let hour = runs_out(input.classes, first, line.resource, line.factor?)?;
+                Some((input.label)(hour))
             })
         })
         .collect();
@@ -156,7 +159,10 @@ pub fn headroom(
     let first = least.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, resource)| resource);
     let binding = launch.as_ref().unwrap_or(&baseline).binding.clone();
     let peak = input.launch.as_ref().unwrap_or(&input.baseline);
-    let losses = losses(peak, input.lost, go_on)?;
+    let losses = match input.lost.is_empty() {
+        true => Vec::new(),
+        false => losses(peak, input.lost, go_on)?.2,
+    };
     Ok(Headroom { rows, first_to_run_out: first, binding, losses, notes })
 }
 
@@ -204,7 +210,7 @@ fn mix_row(input: &HeadroomInput<'_>, baseline: &Curve, launch: Option<&Curve>) 
 }
 
 /// The levels of a resource: 95th percentile without events, and with.
-fn level(demand: &Demand, resource: &str) -> Option<(f64, Option<f64>)> {
+pub(crate) fn level(demand: &Demand, resource: &str) -> Option<(f64, Option<f64>)> {
     let resource = match resource {
         "requests" => Resource::Requests,
         "fresh_prompt_tokens" => Resource::FreshPromptTokens,
@@ -221,7 +227,12 @@ fn level(demand: &Demand, resource: &str) -> Option<(f64, Option<f64>)> {
 }
 
 /// The first hour whose mean is further above that of the baseline's busiest than the line is.
-fn runs_out(input: &HeadroomInput<'_>, resource: &'static str, factor: f64) -> Option<String> {
+pub(crate) fn runs_out(
+    classes: &[Class],
+    baseline_hour: usize,
+    resource: &str,
+    factor: f64,
+) -> Option<usize> {
     let of_task = |class: &Class, shift: &Shift| match resource {
         "requests" => Some(class.task.mean_requests()),
         "fresh_prompt_tokens" => Some(class.task.expected(shift).0),
@@ -229,25 +240,25 @@ fn runs_out(input: &HeadroomInput<'_>, resource: &'static str, factor: f64) -> O
         _ => None,
     };
     let of = |hour: usize, events: bool| -> Option<f64> {
-        let each = input.classes.iter().map(|class| {
+        let each = classes.iter().map(|class| {
             let Some(own) = class.hours.get(hour) else { return Some(0.0) };
             let shift = own.changed(events);
             Some(own.rate * shift.rate * of_task(class, &shift)?)
         });
         each.sum()
     };
-    let line = of(input.demand.baseline_hour.index, false)? * factor;
-    let hours = input.classes.iter().map(|c| c.hours.len()).max().unwrap_or(0);
+    let line = of(baseline_hour, false)? * factor;
+    let hours = classes.iter().map(|c| c.hours.len()).max().unwrap_or(0);
     let over = |hour: &usize| of(*hour, true).is_some_and(|asked| asked > line);
-    (0..hours).find(over).map(|hour| (input.label)(hour))
+    (0..hours).find(over)
 }
 
-/// What is lost at the peak does not come back while it is looked at.
-fn losses(
+/// What becomes of a fleet at the peak, and of the same without what it has lost, which does not come back while it is looked at.
+pub(crate) fn losses(
     peak: &CurveInput,
     lost: &[Lost],
     go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Loss>, StudyError> {
+) -> Result<(Judged, Simulation, Vec<Loss>), StudyError> {
     let mut fleet = peak.fleet.clone();
     fleet.chance = false;
     fleet.incidents.clear();
@@ -266,27 +277,30 @@ fn losses(
     fleet.seconds = each.clamp(60.0, LOSS_SECONDS);
     let until = fleet.warm_up + fleet.seconds;
     fleet.source = Source::Classes(vec![Spell { until, hour: peak.hour, events: peak.events }]);
-    if lost.is_empty() {
-        return Ok(Vec::new());
-    }
-    let whole = judge(&simulate::<Nothing>(&fleet, None, go_on)?, peak);
-    let mut losses = Vec::new();
-    for Lost { name, what } in lost {
+    // The first has lost nothing. They are looked at side by side.
+    let threads = std::mem::replace(&mut fleet.threads, 1);
+    let all = u32::try_from(lost.len() + 1).unwrap_or(u32::MAX);
+    let judged = in_order(threads, all, |i| {
         let mut without = fleet.clone();
         let (at, lasts) = (ps(fleet.warm_up), Some(ps(1e6)));
+        let what = (i as usize).checked_sub(1).map_or(&[][..], |i| &lost[i].what);
         without.incidents =
             what.iter().map(|what| Incident { at, lasts, what: what.clone() }).collect();
         let result = simulate::<Nothing>(&without, None, go_on)?;
-        let judged = judge(&result, peak);
-        losses.push(Loss {
-            name: name.clone(),
-            attainment_before: whole.attainment,
-            attainment_after: judged.attainment,
-            verdict: result.verdict,
-            kept_before: whole.meets,
-            meets: judged.meets,
-            fails_by: judged.fails_by,
-        });
-    }
-    Ok(losses)
+        Ok((judge(&result, peak), result))
+    });
+    let judged: Result<Vec<_>, StudyError> = judged.into_iter().collect();
+    let mut judged = judged?.into_iter();
+    let Some((whole, seen)) = judged.next() else { return Err(StudyError::Empty) };
+    let each = lost.iter().zip(judged).map(|(lost, (judged, result))| Loss {
+        name: lost.name.clone(),
+        attainment_before: whole.attainment,
+        attainment_after: judged.attainment,
+        verdict: result.verdict,
+        kept_before: whole.may_meet(),
+        meets: judged.may_meet(),
+        fails_by: judged.fails_by,
+    });
+    let each = each.collect();
+    Ok((whole, seen, each))
 }

@@ -6,8 +6,9 @@
 //!
 //! [`demand()`] says what comes, [`fit()`] what there is room for, [`calibrate()`] how long a step
 //! takes, [`simulate()`] what becomes of a demand in a fleet, [`curve()`] how much of it the fleet
-//! may carry, [`profile()`] what a log says of the demand that was, and [`reconcile()`] what came of a
-//! forecast.
+//! may carry, [`limits()`] what a pool lets in, [`scaling_policy()`] how it follows its demand and
+//! [`check_scaling()`] what that is worth, [`profile()`] what a log says of the demand that was, and
+//! [`reconcile()`] what came of a forecast.
 //!
 //! ```
 //! use plimsoll_stats::{Dist, Process, Seed, Spacing};
@@ -36,15 +37,18 @@ mod demand;
 mod engine_runs;
 mod fit;
 mod headroom;
+mod limits;
 mod measured;
 mod names;
 mod performance;
+mod plan;
 mod pool;
 mod pool_performance;
 mod profile;
 mod reconcile;
 mod replay;
 mod review;
+mod scaling;
 mod simulate;
 mod smear;
 mod steady;
@@ -73,6 +77,11 @@ pub use fit::{
     class_context, fit, published_format,
 };
 pub use headroom::{Headroom, HeadroomInput, HeadroomRow, Loss, Lost, RowVerdict, headroom};
+pub use limits::{
+    ClassLimits, ContextPoint, Contexts, EngineFlags, EngineLimits, FeatureBudget, Limit,
+    LimitMargins, LimitedClass, LimitsInput, PoolLimits, PrefillPace, Promises, ReplicaAtLine,
+    TenantLimits, limits,
+};
 pub use measured::{
     BenchPoint, EngineRun, Flag, Latency, Length, Load, Origin, RunRequest, RunSetup, RunStep,
     SharedPrefix,
@@ -80,6 +89,13 @@ pub use measured::{
 pub use names::class_name;
 pub use performance::{
     Metric, PerformanceCase, PerformanceInputs, PerformanceObserved, Prepared, Target, prepare,
+};
+pub use plan::{
+    Alternative, Autoscaler, BudgetPlan, Candidate, Cap, Caps, ClassLabels, Expected,
+    ExpectedClass, ExpectedLevels, FirstToRunOut, Fleet, Floor, HourCost, Nodes, Obstacle, Order,
+    Parallelism, PlaceFacts, Placed, Placement, Plan, PlanInput, PlannedPool, PoolFacts,
+    PoolWindows, PriceFacts, Proof, Replicas, ReserveAsked, ReserveLine, ResourceRow, ScalingPlan,
+    StartupPrice, TokenPrices, UnitOfLoss, WindowCost, expected, plan,
 };
 pub use pool::{Band, PoolSteps, pool_steps};
 pub use pool_performance::{
@@ -107,6 +123,12 @@ pub use reconcile::{
 };
 pub use replay::{Replay, Stretch, replay};
 pub use review::{Assumption, Provenance, Review};
+pub use scaling::{
+    Basis, CeilingShort, ClassHours, FloorWindow, PoolCheck, PoolWay, Regret, RestOfHorizon,
+    RestWay, ScalingBehaviour, ScalingCheck, ScalingCheckInput, ScalingInput, ScalingPolicy,
+    ScalingSignal, ScalingThreshold, ScalingWay, SignalRole, SimulatedSignal, ThresholdKind,
+    ThresholdShares, WayKind, ceiling_short, check_scaling, ramp_spells, scaling_policy,
+};
 pub use simulate::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
     Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread, ScalingResult,
