@@ -17,6 +17,7 @@ mod fit;
 mod forecast;
 mod ledger;
 mod picture;
+mod plan;
 mod profile;
 mod query;
 mod reconcile;
@@ -42,6 +43,7 @@ pub use forecast::{
 };
 pub use ledger::{ingest_json, ingest_text};
 pub use picture::{BandStep, Picture, svg};
+pub use plan::{Changed, PlanDocument, against_text, changes, plan_json, plan_text};
 pub use profile::{ProfileHead, profile_json, profile_text};
 pub use query::{query_json, query_text};
 pub use reconcile::{

@@ -99,7 +99,7 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
         count(Provenance::Modeled)
     );
     out.push_str(
-        "This is the demand, what the fleet of today may carry, what fits in memory and the best a replica can do. How many\nreplicas the demand needs joins with `plan`; `plimsoll curve` draws the line.\n",
+        "This is the demand, what the fleet of today may carry, what fits in memory and the best a replica can do.\n`plimsoll plan FILE` says how many replicas the demand needs, `plimsoll curve FILE` draws the line.\n",
     );
     out
 }

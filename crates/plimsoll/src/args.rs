@@ -99,6 +99,8 @@ pub enum Command {
     Simulate(Box<SimulateArgs>),
     /// Draw the service curve of a fleet: its knee, its load line, and what binds
     Curve(Box<CurveArgs>),
+    /// Plan: how many replicas of what, with which reserve, where, behind which limits
+    Plan(Box<PlanArgs>),
     /// Fit a pool's step times to benchmark results or step logs, with the built-in model as prior
     Calibrate(Box<CalibrateArgs>),
     /// Hold our predictions against what real engines did
@@ -496,6 +498,37 @@ pub struct CurveArgs {
     /// Stop after so long and say what was learnt
     #[arg(long, value_name = "TIME", default_value = "5m")]
     pub(crate) time_limit: Seconds,
+}
+
+/// What `plan` is asked for.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// A scenario
+    pub(crate) file: PathBuf,
+    /// Write the plan to this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// A plan made before: every number that has changed is explained
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Say where each limit and threshold comes from
+    #[arg(long)]
+    pub(crate) why: bool,
+    /// Simulate the windows that decide, or every hour
+    #[arg(long, value_name = "deciding|full", default_value = "deciding")]
+    pub(crate) horizon: PlanHorizon,
+    /// Stop after so long and say what was learnt
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub(crate) time_limit: Seconds,
+}
+
+/// What of the horizon a plan simulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PlanHorizon {
+    /// The busiest hours, the ramp into them and losses at the peak; the rest is read from the service curve
+    Deciding,
+    /// Every hour
+    Full,
 }
 
 /// How a trace is read and changed before it is replayed.

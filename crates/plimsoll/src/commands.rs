@@ -8,6 +8,7 @@ mod forecast;
 mod init;
 mod ledger;
 mod performance;
+mod plan;
 mod pool;
 mod profile;
 mod reconcile;
@@ -52,6 +53,10 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<Answer, Failure> 
     if let Command::Fit(args) = &cli.command {
         let (text, fits) = fit::answer(args, global)?;
         return Ok(Answer { text, code: u8::from(!fits) });
+    }
+    if let Command::Plan(args) = &cli.command {
+        let (text, feasible) = plan::answer(args, global, err)?;
+        return Ok(Answer { text, code: u8::from(!feasible) });
     }
     Ok(Answer { text: text_of(cli, err)?, code: 0 })
 }
@@ -101,6 +106,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Fit(args) => Ok(fit::answer(args, global)?.0),
         Command::Simulate(args) => simulate::answer(args, global, err),
         Command::Curve(args) => curve::answer(args, global, err),
+        Command::Plan(args) => Ok(plan::answer(args, global, err)?.0),
         Command::Calibrate(args) => calibrate::answer(args, global),
         Command::Validate { file, calibration } => {
             validate(file.as_deref(), calibration.as_deref(), global)
@@ -194,20 +200,7 @@ fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
     let as_of = today(global, loaded);
     let lowered = loaded.demand(as_of).map_err(Failure::one)?;
     let seed = global.seed.unwrap_or(study.seed.get());
-    let input = DemandInput {
-        classes: lowered.classes.clone(),
-        window_s: study.window.get(),
-        runs: study.runs.get_u32(),
-        level: study.confidence.get(),
-        seed: Seed::new(seed),
-        threads: threads(global),
-    };
-    let demand = demand(&input).map_err(|error| {
-        let file = loaded.source.name();
-        Failure::one(
-            Diagnostic::about("no-demand", file, error.to_string()).help("give a class a `rate`"),
-        )
-    })?;
+    let demand = counted(loaded, &lowered, study.runs.get_u32(), global)?;
     Ok(Review {
         name: study.name.clone(),
         as_of: as_of.to_string(),
@@ -223,6 +216,30 @@ fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
         headroom: None,
         notes: lowered.notes,
         assumptions: loaded.entries.iter().filter_map(assumption).collect(),
+    })
+}
+
+/// The demand of the busiest hours, counted.
+fn counted(
+    loaded: &Loaded,
+    lowered: &plimsoll_scenario::Demand,
+    runs: u32,
+    global: &Global,
+) -> Result<plimsoll_study::Demand, Failure> {
+    let study = &loaded.scenario.study;
+    let input = DemandInput {
+        classes: lowered.classes.clone(),
+        window_s: study.window.get(),
+        runs,
+        level: study.confidence.get(),
+        seed: Seed::new(global.seed.unwrap_or(study.seed.get())),
+        threads: threads(global),
+    };
+    demand(&input).map_err(|error| {
+        let file = loaded.source.name();
+        Failure::one(
+            Diagnostic::about("no-demand", file, error.to_string()).help("give a class a `rate`"),
+        )
     })
 }
 

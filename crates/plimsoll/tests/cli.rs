@@ -57,8 +57,8 @@ fn the_readme_shows_real_output() {
     );
 }
 
-/// The launch of the example is the one its text promises: about 100 requests a second become about 300, prompts
-/// double, the cache hit rate collapses.
+/// The launch of the example is the one its text promises: nearly three times the requests, prompts a quarter longer, fewer
+/// hits.
 #[test]
 fn the_launch_example_is_what_it_says() {
     let (code, review) = json(&["review", "examples/launch-week.toml", "--json"]);
@@ -73,10 +73,10 @@ fn the_launch_example_is_what_it_says() {
     };
     let mean = |r: &Value, column: &str| r[column]["mean_per_s"].as_f64().expect("a number");
     let requests = row("requests");
-    assert!((90.0..110.0).contains(&mean(&requests, "baseline")), "{requests}");
-    assert!((270.0..330.0).contains(&mean(&requests, "launch")), "{requests}");
+    assert!((75.0..95.0).contains(&mean(&requests, "baseline")), "{requests}");
+    assert!((225.0..285.0).contains(&mean(&requests, "launch")), "{requests}");
     let fresh = row("fresh_prompt_tokens");
-    // Three times the requests, twice the prompt, and far fewer hits: well over six times the work.
+    // Three times the requests, longer prompts, and fewer hits: well over six times the work.
     assert!(mean(&fresh, "launch") / mean(&fresh, "baseline") > 6.0, "{fresh}");
     for r in [&requests, &fresh] {
         let interval = &r["baseline"]["p95_interval"];

@@ -118,7 +118,7 @@ pub(super) fn headroom_of(
     if baseline.fleet.classes.is_empty() {
         return Ok(None);
     }
-    let lost = lost(scenario, &baseline);
+    let lost = lost(scenario, &baseline, true);
     let input = HeadroomInput {
         baseline,
         launch: asked.launch_hour.map(|hour| of(hour.index, true)),
@@ -130,8 +130,8 @@ pub(super) fn headroom_of(
     headroom(&input, &|| true).map(Some).map_err(|e| failed(loaded, &e))
 }
 
-/// What may be lost at the peak: a replica of each pool, and whatever the study asks to survive.
-fn lost(scenario: &Scenario, peak: &CurveInput) -> Vec<Lost> {
+/// What may be lost at the peak: whatever the study asks to survive, and in any case a replica of each pool where that is asked for.
+pub(super) fn lost(scenario: &Scenario, peak: &CurveInput, replicas: bool) -> Vec<Lost> {
     let asked = &scenario.study.reliability;
     let count = asked.count.get_u32();
     let pools = || peak.fleet.pools.iter().enumerate().filter(|(_, pool)| pool.life.replicas > 0);
@@ -146,7 +146,10 @@ fn lost(scenario: &Scenario, peak: &CurveInput) -> Vec<Lost> {
         1 => one.to_owned(),
         n => format!("{n} {many}"),
     };
-    let mut all = each("a replica", &|pool| Mishap::Replicas(pool, 1));
+    let mut all = Vec::new();
+    if replicas || matches!((asked.survive, count), (Survive::Replica, 1)) {
+        all.extend(each("a replica", &|pool| Mishap::Replicas(pool, 1)));
+    }
     all.extend(match asked.survive {
         _ if count == 0 => Vec::new(),
         Survive::Replica if count > 1 => {

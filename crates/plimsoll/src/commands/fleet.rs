@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use plimsoll_perf::{constants, context_bytes};
-use plimsoll_scenario::sections::Role;
+use plimsoll_perf::{Constant, constants, context_bytes};
+use plimsoll_scenario::sections::{Pool, Role};
 use plimsoll_scenario::{
-    Demand, Diagnostic, Loaded, SimulatedFleet, SimulatedSpan, SimulatedTimes, is_reached,
+    Demand, Diagnostic, Loaded, SimulatedFleet, SimulatedSpan, SimulatedTimes, is_reached, offers,
     simulated_fleet, simulated_pool,
 };
 use plimsoll_stats::Seed;
-use plimsoll_study::{SimulateInput, SimulatedPool, Source, Spell};
+use plimsoll_study::{Bands, Fit, SimulateInput, SimulatedPool, Source, Spell};
 use plimsoll_workload::Shift;
 
 use super::fit;
@@ -75,20 +75,7 @@ pub(super) fn pools(
                 "`plimsoll fit` says what would make it fit".to_owned(),
             ));
         }
-        let own = times(loaded, file, pool, budget, &rows)?;
-        notes.extend(own.notes.iter().map(|note| format!("pool `{name}`: {note}")));
-        let engine = own.input.engine;
-        let times = SimulatedTimes {
-            steps: own.steps,
-            rates: own.rates,
-            spread: own.spread,
-            context: context_bytes(own.input.model, own.input.kv_element_bytes),
-        };
-        let instance =
-            pool.instance.as_ref().and_then(|i| loaded.catalog.instance(i.as_str()).ok());
-        let node_devices = instance.map(|instance| instance.count);
-        let (simulated, own_notes) =
-            simulated_pool(scenario, pool, engine, budget, node_devices, times);
+        let (simulated, _, own_notes) = simulated(loaded, file, pool, budget, &rows)?;
         pools.push((i, simulated));
         notes.extend(own_notes);
     }
@@ -103,6 +90,42 @@ pub(super) fn pools(
         ));
     }
     Ok((pools, notes))
+}
+
+/// A pool that fits its devices, as it is simulated, how far off its step times may be, and what the reader should know of it.
+pub(super) fn simulated(
+    loaded: &Loaded,
+    file: &Path,
+    pool: &Pool,
+    budget: &Fit,
+    rows: &[Constant],
+) -> Result<(SimulatedPool, Bands, Vec<String>), Failure> {
+    let name = pool.name.as_str();
+    let own = times(loaded, file, pool, budget, rows)?;
+    let mut notes: Vec<String> =
+        own.notes.iter().map(|note| format!("pool `{name}`: {note}")).collect();
+    let engine = own.input.engine;
+    let times = SimulatedTimes {
+        steps: own.steps,
+        rates: own.rates,
+        spread: own.spread,
+        context: context_bytes(own.input.model, own.input.kv_element_bytes),
+    };
+    let instance = pool.instance.as_ref().and_then(|i| loaded.catalog.instance(i.as_str()).ok());
+    let node_devices = instance.map(|instance| instance.count).or_else(|| rented_in(loaded, pool));
+    let (simulated, said) =
+        simulated_pool(&loaded.scenario, pool, engine, budget, node_devices, times);
+    notes.extend(said);
+    Ok((simulated, own.bands, notes))
+}
+
+/// Devices of the node that a pool would be rented in, where its scenario leaves that open: the cheapest in its first region.
+fn rented_in(loaded: &Loaded, pool: &Pool) -> Option<u32> {
+    let named = pool.regions.first().map(|own| own.as_str());
+    let mut regions = loaded.scenario.region.iter();
+    let region = regions.find(|own| named.is_none_or(|named| own.name.as_str() == named));
+    let all = offers(&loaded.scenario, &loaded.catalog, pool.accelerator.as_str(), None, region);
+    all.iter().find(|offer| offer.mode == pool.price_mode).map(|offer| offer.devices)
 }
 
 /// The hour at which a class mix is looked at.

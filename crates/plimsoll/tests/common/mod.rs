@@ -1,6 +1,8 @@
 //! Running the program as a shell does.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod plans;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
