@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the inside out. A room may use rooms of earlier ranks, never one beside it.
-const FLOOR_PLAN: [&[&str]; 12] = [
+const FLOOR_PLAN: [&[&str]; 13] = [
     &["plimsoll-units", "plimsoll-stats"],
     &["plimsoll-fleet", "plimsoll-workload"],
     &["plimsoll-testkit"],
     &["plimsoll-memory"],
     &["plimsoll-perf", "plimsoll-forecast"],
     &["plimsoll-sim"],
+    &["plimsoll-cost"],
     &["plimsoll-plan"],
     &["plimsoll-study"],
     &["plimsoll-scenario", "plimsoll-evidence", "plimsoll-ledger"],
