@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::arrivals::{Spell, longest_pauses, ps};
 use crate::curve::{Curve, CurveBinding, CurveInput, Judged, curve, hopeless, judge};
 use crate::demand::{Demand, Level, Resource, StudyError};
-use crate::simulate::{Record, Simulation, Source, Verdict, simulate};
+use crate::simulate::{Record, SimulateInput, Simulation, Source, Verdict, simulate};
 
 /// Below this share of headroom a resource is tight.
 const TIGHT: f64 = 0.15;
@@ -259,24 +259,7 @@ pub(crate) fn losses(
     lost: &[Lost],
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Judged, Simulation, Vec<Loss>), StudyError> {
-    let mut fleet = peak.fleet.clone();
-    fleet.chance = false;
-    fleet.incidents.clear();
-    fleet.surges.clear();
-    fleet.window = None;
-    fleet.pools.iter_mut().for_each(|pool| pool.life.scaling = None);
-    fleet.warm_up = 60.0;
-    fleet.work_off = Some(LOSS_SECONDS.max(2.0 * longest_pauses(&fleet.classes, fleet.seed)));
-    fleet.hopeless = Some(hopeless(&fleet));
-    let rate: f64 = fleet
-        .classes
-        .iter()
-        .map(|c| c.rate(peak.hour, peak.events) * c.class.task.mean_requests().max(1.0))
-        .sum();
-    let each = LOSS_CALLS / f64::from(fleet.runs) / rate.max(1e-9);
-    fleet.seconds = each.clamp(60.0, LOSS_SECONDS);
-    let until = fleet.warm_up + fleet.seconds;
-    fleet.source = Source::Classes(vec![Spell { until, hour: peak.hour, events: peak.events }]);
+    let mut fleet = at_peak(peak, LOSS_CALLS, 60.0);
     // The first has lost nothing. They are looked at side by side.
     let threads = std::mem::replace(&mut fleet.threads, 1);
     let all = u32::try_from(lost.len() + 1).unwrap_or(u32::MAX);
@@ -303,4 +286,27 @@ pub(crate) fn losses(
     });
     let each = each.collect();
     Ok((whole, seen, each))
+}
+
+/// A fleet at the peak as it is looked at for so many calls over all runs, and so many seconds at least: nothing goes wrong by itself, and no replica comes or goes.
+pub(crate) fn at_peak(peak: &CurveInput, calls: f64, least: f64) -> SimulateInput {
+    let mut fleet = peak.fleet.clone();
+    fleet.chance = false;
+    fleet.incidents.clear();
+    fleet.surges.clear();
+    fleet.window = None;
+    fleet.pools.iter_mut().for_each(|pool| pool.life.scaling = None);
+    fleet.warm_up = 60.0;
+    fleet.work_off = Some(LOSS_SECONDS.max(2.0 * longest_pauses(&fleet.classes, fleet.seed)));
+    fleet.hopeless = Some(hopeless(&fleet));
+    let rate: f64 = fleet
+        .classes
+        .iter()
+        .map(|c| c.rate(peak.hour, peak.events) * c.class.task.mean_requests().max(1.0))
+        .sum();
+    let each = calls / f64::from(fleet.runs) / rate.max(1e-9);
+    fleet.seconds = each.clamp(least, LOSS_SECONDS);
+    let until = fleet.warm_up + fleet.seconds;
+    fleet.source = Source::Classes(vec![Spell { until, hour: peak.hour, events: peak.events }]);
+    fleet
 }

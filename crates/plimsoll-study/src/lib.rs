@@ -7,8 +7,8 @@
 //! [`demand()`] says what comes, [`fit()`] what there is room for, [`calibrate()`] how long a step
 //! takes, [`simulate()`] what becomes of a demand in a fleet, [`curve()`] how much of it the fleet
 //! may carry, [`limits()`] what a pool lets in, [`scaling_policy()`] how it follows its demand and
-//! [`check_scaling()`] what that is worth, [`profile()`] what a log says of the demand that was, and
-//! [`reconcile()`] what came of a forecast.
+//! [`check_scaling()`] what that is worth, [`profile()`] what a log says of the demand that was, [`reconcile()`]
+//! what came of a forecast, and [`cost()`] what was paid, who used it and what one success costs.
 //!
 //! ```
 //! use plimsoll_stats::{Dist, Process, Seed, Spacing};
@@ -32,6 +32,7 @@
 
 mod arrivals;
 mod calibrate;
+mod cost;
 mod curve;
 mod demand;
 mod engine_runs;
@@ -52,6 +53,7 @@ mod scaling;
 mod simulate;
 mod smear;
 mod steady;
+mod stress;
 mod validate;
 mod validate_performance;
 
@@ -59,6 +61,13 @@ pub use arrivals::{SimulatedClass, Spell, Surge};
 pub use calibrate::{
     CalibrateError, CalibrateInput, Calibration, Coefficient, CoefficientInterval, PointReport,
     Region, calibrate,
+};
+pub use cost::{
+    BillCheck, BuyCost, CommitmentAdvice, CommitmentAsked, Cost, CostBounds, CostFactors,
+    CostInput, CostLine, CostPerSuccess, CostPeriod, ExpectedUsage, FocusRow, GapLine, HostedOffer,
+    LimitFill, LinePrice, OtherCosts, PaidPool, PayingClass, PoolWork, PoolWorkInput, PriceWarning,
+    SuccessBudget, UnitCost, ValueCost, WastedCost, charges, cost, expected_usage, focus_rows,
+    output_reserved, pool_work, replicas_needed, reserve_within, work_of,
 };
 pub use curve::{
     CURVE_CALLS, ClassTarget, Curve, CurveBinding, CurveInput, CurveMark, CurvePoint, LoadLine,
@@ -137,6 +146,12 @@ pub use simulate::{
 };
 pub use smear::{Gaps, Spread};
 pub use steady::{Steady, SteadyInput, steady};
+pub use stress::{
+    Breaks, ChangeSide, Comparison, Condition, FailureShape, Guard, Lever, Moved, OfFleets,
+    PressureChange, Proposed, ProposedPool, Stress, StressHour, StressInput, StressResult,
+    Stressed, StressedAttainment, StressedCost, StressedResource, Tornado, TornadoBar, TornadoEnd,
+    Uncertain, stress,
+};
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,
     validate_memory,

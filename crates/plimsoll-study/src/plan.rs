@@ -7,15 +7,15 @@ mod admit;
 mod alternatives;
 mod expected;
 mod follow;
-mod hours;
-mod money;
+pub(crate) mod hours;
+pub(crate) mod money;
 mod place;
 mod reserve;
-mod result;
-mod size;
-mod sizes;
+pub(crate) mod result;
+pub(crate) mod size;
+pub(crate) mod sizes;
 mod staffing;
-mod table;
+pub(crate) mod table;
 
 use plimsoll_sim::HandOver;
 use plimsoll_workload::Class;
@@ -31,13 +31,14 @@ use self::money::budget;
 pub use self::money::{BudgetPlan, Cap, Caps, HourCost, Order, StartupPrice, TokenPrices};
 use self::place::{Choice, Found, place};
 pub use self::place::{Fleet, Nodes, PlaceFacts, Placement, PriceFacts};
+pub(crate) use self::reserve::failure;
 pub use self::reserve::{Replicas, ReserveAsked, Spread as Placed, UnitOfLoss};
 pub use self::result::{Obstacle, Parallelism, Plan, PlannedPool, ReserveLine};
 pub use self::size::{Floor, Proof};
 use self::sizes::{Asked, PoolSize, sizes};
 use self::staffing::Staffing;
+use self::table::{AtPeak, at_peak, table};
 pub use self::table::{FirstToRunOut, ResourceRow};
-use self::table::{at_peak, table};
 use crate::arrivals::SimulatedClass;
 use crate::curve::{ClassTarget, CurveInput};
 use crate::demand::{Demand, Span, StudyError};
@@ -89,13 +90,13 @@ pub struct PlanInput<'a> {
     /// What the tokens of each provider cost, where that is known.
     pub token_prices: Vec<Option<TokenPrices>>,
     /// What may be lost at the peak.
-    pub lost: &'a dyn Fn(&CurveInput) -> Vec<Lost>,
+    pub lost: &'a (dyn Fn(&CurveInput) -> Vec<Lost> + Sync),
     /// Hours from today until the horizon begins.
     pub hours_until_start: f64,
     /// What an hour of the horizon is called.
-    pub label: &'a dyn Fn(usize) -> String,
+    pub label: &'a (dyn Fn(usize) -> String + Sync),
     /// What the time is called that lies so many hours before an hour of the horizon.
-    pub before: &'a dyn Fn(usize, f64) -> String,
+    pub before: &'a (dyn Fn(usize, f64) -> String + Sync),
 }
 
 /// The part of a plan's input that threads share.
@@ -171,24 +172,51 @@ pub struct PoolFacts {
 }
 
 /// Hours of a month.
-const MONTH: f64 = 730.0;
+pub(crate) const MONTH: f64 = 730.0;
 /// One replica that carries so many times the demand has little to do.
 const TINY: f64 = 3.0;
 
-/// Makes a plan. `go_on` is asked now and then; once it says no, what was learnt is said.
-pub fn plan(
-    mut input: PlanInput<'_>,
+/// A fleet that carries the demand, with its reserve, where it is placed, and what it costs: what a plan is built on.
+pub(crate) struct Carried {
+    /// What is asked of the fleet as it is written.
+    pub(crate) today: Asked,
+    /// The same of what was chosen.
+    pub(crate) asked: Asked,
+    /// Every pool and what it needs.
+    pub(crate) sized: Vec<PoolSize>,
+    /// The fleet that the programme found.
+    pub(crate) fleet: Option<Fleet>,
+    /// What the planned fleet does at the peak.
+    pub(crate) peak: AtPeak,
+    /// Replicas of each hour.
+    pub(crate) by_hour: Vec<Hours>,
+    /// What it costs.
+    pub(crate) budget: BudgetPlan,
+    /// What stands in the way.
+    pub(crate) obstacles: Vec<Obstacle>,
+    /// Promises that nobody can keep.
+    pub(crate) floors: Vec<Floor>,
+    /// Whether a loss at the peak must be survived.
+    claimed: bool,
+    /// Other ways to run pools, and those that were tried.
+    alternatives: Vec<Alternative>,
+    notes: Vec<String>,
+}
+
+/// Finds a fleet that carries the demand. What is chosen for a pool replaces what is written of it.
+pub(crate) fn carried(
+    input: &mut PlanInput<'_>,
     go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<Plan, StudyError> {
+) -> Result<Carried, StudyError> {
     let (mut obstacles, mut notes) = (Vec::new(), Vec::new());
-    let mut asked = Asked::new(&input);
+    let mut asked = Asked::new(input);
     let floors = asked.let_go(go_on)?;
     obstacles.extend(floors.iter().map(slo_obstacle));
-    let mut sized = sizes(&input, &asked, &mut obstacles, go_on)?;
-    let others = tried(&input, &asked, &sized, go_on)?;
+    let mut sized = sizes(input, &asked, &mut obstacles, go_on)?;
+    let others = tried(input, &asked, &sized, go_on)?;
     let written: Vec<Choice> =
-        sized.iter().enumerate().map(|(i, size)| written_choice(&input, i, size)).collect();
-    let mut found = place(&input, &asked, &sized, &written);
+        sized.iter().enumerate().map(|(i, size)| written_choice(input, i, size)).collect();
+    let mut found = place(input, &asked, &sized, &written);
     let (raw, others): (Vec<Tried>, Vec<Option<Choice>>) = others.into_iter().unzip();
     let as_written: Vec<(PoolFacts, u32)> =
         input.pools.iter().cloned().zip(sized.iter().map(|size| size.replicas.carry())).collect();
@@ -198,10 +226,10 @@ pub fn plan(
     let others: Vec<Choice> = others.into_iter().flatten().collect();
     if !others.is_empty() {
         let choices: Vec<Choice> = written.into_iter().chain(others).collect();
-        let better = place(&input, &asked, &sized, &choices);
+        let better = place(input, &asked, &sized, &choices);
         if cheaper(&better, &found) {
             let chosen = &better.chosen;
-            kinds = choose(&mut input, &mut asked, &mut sized, (&choices, chosen), go_on)?;
+            kinds = choose(input, &mut asked, &mut sized, (&choices, chosen), go_on)?;
             // What was chosen has been proven since, and may be one more or less. A pool is of one kind.
             let proven: Vec<Choice> = chosen
                 .iter()
@@ -211,11 +239,11 @@ pub fn plan(
                     ..choices[*choice].clone()
                 })
                 .collect();
-            found = place(&input, &asked, &sized, &proven);
+            found = place(input, &asked, &sized, &proven);
         }
     }
-    let input = &input;
-    let mut alternatives = weighed(input, &sized, &as_written, &kinds, raw);
+    let input = &*input;
+    let alternatives = weighed(input, &sized, &as_written, &kinds, raw);
     obstacles.extend(found.obstacles);
     notes.extend(found.notes);
     // Where regions round up, or one may be lost, there are more than pools need by themselves.
@@ -268,11 +296,50 @@ pub fn plan(
             relax: "move the launch, shift load elsewhere until they are there, or find devices that come sooner".to_owned(),
         });
     }
+    Ok(Carried {
+        today,
+        asked,
+        sized,
+        fleet: found.fleet,
+        peak,
+        by_hour,
+        budget,
+        obstacles,
+        floors,
+        claimed,
+        alternatives,
+        notes,
+    })
+}
+
+/// Makes a plan. `go_on` is asked now and then; once it says no, what was learnt is said.
+pub fn plan(
+    mut input: PlanInput<'_>,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Plan, StudyError> {
+    let Carried {
+        today,
+        asked,
+        mut sized,
+        fleet,
+        peak,
+        by_hour,
+        budget,
+        mut obstacles,
+        floors,
+        claimed,
+        mut alternatives,
+        mut notes,
+    } = carried(&mut input, go_on)?;
+    let input = &input;
     let table = table(input, (&today, &asked), &sized, &budget, go_on)?;
     if let Some(by) = &peak.breaks {
         obstacles.push(Obstacle {
             kind: "slo",
-            what: format!("all together, where it is placed, the fleet breaks {by}, although each pool by itself does not"),
+            what: match sized.is_empty() {
+                true => format!("hosted models and tools break {by} at the peak"),
+                false => format!("all together, where it is placed, the fleet breaks {by}, although each pool by itself does not"),
+            },
             relax: "look at providers, regions and fallbacks with `plimsoll simulate`".to_owned(),
         });
     }
@@ -303,7 +370,7 @@ pub fn plan(
         infeasible_because: obstacles,
         sized_for: (input.label)(asked.hour),
         pools,
-        fleet: found.fleet,
+        fleet,
         resources: table.rows,
         first_to_run_out: table.first,
         cliff: table.cliff,
@@ -499,7 +566,7 @@ fn slo_obstacle(floor: &Floor) -> Obstacle {
 }
 
 /// Nodes of so many replicas: a group does not straddle.
-fn nodes(replicas: u32, facts: &PoolFacts) -> u64 {
+pub(crate) fn nodes(replicas: u32, facts: &PoolFacts) -> u64 {
     let (devices, node) = (facts.parallelism.devices.max(1), u64::from(facts.node_devices.max(1)));
     match node / devices {
         0 => u64::from(replicas) * devices.div_ceil(node),

@@ -349,6 +349,57 @@ impl Task {
         self
     }
 
+    /// The same with this share of every prompt cached, whatever was said of it.
+    #[must_use]
+    pub fn with_cache_hit(mut self, hit: f64) -> Self {
+        self.each_call(|call| {
+            call.cache_hit = hit.clamp(0.0, 1.0);
+            if let Joint::Pairs { pairs, .. } = &mut call.lengths.0 {
+                pairs.iter_mut().for_each(|pair| pair.2 = None);
+            }
+        });
+        self
+    }
+
+    /// The same with every length at its mean: what somebody plans with who knows nothing but averages.
+    #[must_use]
+    pub fn at_means(mut self) -> Self {
+        let level = |dist: &mut Dist| {
+            if let Ok(mean) = Dist::constant(dist.mean()) {
+                *dist = mean;
+            }
+        };
+        self.each_call(|call| {
+            let (prompt, output) = call.lengths.mean();
+            let hit = call.lengths.mean_hit(call.cache_hit);
+            if let (Ok(prompt), Ok(output)) = (Dist::constant(prompt), Dist::constant(output)) {
+                (call.lengths, call.cache_hit) = (Lengths::independent(prompt, output), hit);
+            }
+        });
+        match &mut self.kind {
+            Kind::Steps(_) => {}
+            Kind::Agent { calls, growth, .. } => {
+                level(calls);
+                level(growth);
+            }
+            Kind::Session { turns, .. } => level(turns),
+        }
+        self
+    }
+
+    fn each_call(&mut self, mut change: impl FnMut(&mut Call)) {
+        match &mut self.kind {
+            Kind::Steps(steps) => {
+                for step in steps {
+                    if let Step::Call(call) = step {
+                        change(call);
+                    }
+                }
+            }
+            Kind::Agent { call, .. } | Kind::Session { call, .. } => change(call),
+        }
+    }
+
     /// The variant of one task, on top of what changes all of them, and where it goes.
     fn vary(&self, shift: &Shift, stream: &mut Stream) -> (Shift, Option<u16>) {
         if self.variants.is_empty() {

@@ -30,7 +30,7 @@ const FAR_OFF: f64 = 3.0;
 /// Runs in which nobody waits.
 const RUNS_ALONE: u32 = 2;
 /// Replicas of a pool that is in nobody's way.
-const AMPLE: u32 = 64;
+pub(crate) const AMPLE: u32 = 64;
 
 /// A demand, and the fleet that is to carry it.
 #[derive(Clone, Copy)]

@@ -13,7 +13,7 @@ use super::staffing::Staffing;
 use crate::curve::{Alone, CurveInput, LEVERS, Sweep, binds, judge, resident};
 use crate::demand::StudyError;
 use crate::headroom::{Loss, RowVerdict, level, losses, runs_out};
-use crate::simulate::{PoolResult, Simulation};
+use crate::simulate::{PoolResult, SimulateInput, Simulation};
 
 /// Runs of each load, and calls of all of them: the table looks at many.
 const RUNS: u32 = 1;
@@ -184,7 +184,9 @@ pub(crate) fn table(
     let names = [LEVERS[0].resource, LEVERS[1].resource, LEVERS[2].resource, "requests"];
     let units = [LEVERS[0].unit, LEVERS[1].unit, LEVERS[2].unit, "1/s"];
     let mut rows = Vec::new();
-    for lever in [RATE, 0, 1, 2] {
+    // Where there are no replicas of one's own there is no lever to move: caps say what runs out.
+    let levers = if sizes.is_empty() { &[][..] } else { &[RATE, 0, 1, 2][..] };
+    for &lever in levers {
         let (name, unit) = (names[lever], units[lever]);
         let resident: f64 = of(true, lever).map(|(_, line)| line.resident).sum();
         let launched =
@@ -213,14 +215,16 @@ pub(crate) fn table(
     let (base, launch) = level(input.demand, "requests").unwrap_or((0.0, None));
     let asked_for = launch.unwrap_or(base);
     let at = |edge: &Edge| edge.factor.filter(|_| !edge.beyond).map(|factor| factor * asked_for);
-    rows.push(row(
-        "mix",
-        "requests/s of the mix",
-        (Some(base), launch),
-        (at(&today), at(&planned)),
-        (today.beyond, planned.beyond),
-        None,
-    ));
+    if !sizes.is_empty() {
+        rows.push(row(
+            "mix",
+            "requests/s of the mix",
+            (Some(base), launch),
+            (at(&today), at(&planned)),
+            (today.beyond, planned.beyond),
+            None,
+        ));
+    }
     // What is too little first; where nothing is, what there is least of.
     let least = rows.iter().filter(|row| row.name != "mix");
     let least = least.filter_map(|row| Some((row.headroom_pct?, row)));
@@ -259,26 +263,8 @@ pub(crate) fn at_peak(
     fleet: Option<&Fleet>,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<AtPeak, StudyError> {
-    let mut planned = asked.fleet.clone();
+    let mut planned = placed(input, asked, sizes, fleet);
     (planned.runs, planned.threads) = (RUNS_OF_LOSS, input.fleet.threads);
-    for (pool, size) in planned.pools.iter_mut().zip(sizes) {
-        pool.life.replicas = size.replicas.total;
-        // Where the programme put them.
-        let there = fleet.into_iter().flat_map(|fleet| &fleet.placements);
-        let mut regions: Vec<usize> = Vec::new();
-        for placed in there.filter(|placed| placed.pool == pool.name) {
-            let at = input.fleet.regions.iter().position(|region| *region == placed.region);
-            let count = usize::try_from(placed.replicas).unwrap_or(0);
-            regions.extend(at.into_iter().flat_map(|at| std::iter::repeat_n(at, count)));
-        }
-        let mut apart = regions.clone();
-        apart.dedup();
-        if apart.len() > 1 {
-            pool.life.regions = regions;
-        } else if let [only] = apart[..] {
-            pool.life.regions = vec![only];
-        }
-    }
     let peak = CurveInput {
         fleet: planned,
         targets: asked.targets.clone(),
@@ -302,6 +288,34 @@ pub(crate) fn at_peak(
         usage: usage.collect(),
         losses,
     })
+}
+
+/// The planned fleet with all of its replicas, where the programme put them.
+pub(crate) fn placed(
+    input: &PlanInput<'_>,
+    asked: &Asked,
+    sizes: &[PoolSize],
+    fleet: Option<&Fleet>,
+) -> SimulateInput {
+    let mut planned = asked.fleet.clone();
+    for (pool, size) in planned.pools.iter_mut().zip(sizes) {
+        pool.life.replicas = size.replicas.total;
+        let there = fleet.into_iter().flat_map(|fleet| &fleet.placements);
+        let mut regions: Vec<usize> = Vec::new();
+        for placed in there.filter(|placed| placed.pool == pool.name) {
+            let at = input.fleet.regions.iter().position(|region| *region == placed.region);
+            let count = usize::try_from(placed.replicas).unwrap_or(0);
+            regions.extend(at.into_iter().flat_map(|at| std::iter::repeat_n(at, count)));
+        }
+        let mut apart = regions.clone();
+        apart.dedup();
+        if apart.len() > 1 {
+            pool.life.regions = regions;
+        } else if let [only] = apart[..] {
+            pool.life.regions = vec![only];
+        }
+    }
+    planned
 }
 
 /// Where a fleet gives way.

@@ -10,6 +10,7 @@ mod resident;
 mod seconds;
 mod sums;
 
+pub use plimsoll_cost::End;
 use plimsoll_stats::Counts;
 
 pub(super) use arrivals::{Arrival, Gaps, HEAD, Times};
@@ -51,21 +52,6 @@ pub struct Seen {
     pub ttft_s: Option<f64>,
     /// Seconds to its end.
     pub e2e_s: Option<f64>,
-}
-
-/// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Answered.
-    Ok,
-    /// Refused for a limit of rate (429).
-    Limited,
-    /// Failed otherwise.
-    Failed,
-    /// Given up by the client.
-    Cancelled,
-    /// The log does not say.
-    Unknown,
 }
 
 /// How to gather. All stretches of a log are gathered alike.
