@@ -19,6 +19,7 @@
 //! # Ok::<(), plimsoll_ledger::TraceError>(())
 //! ```
 
+mod bill;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod error;
@@ -40,6 +41,7 @@ mod trace;
 mod unpack;
 mod value;
 
+pub use bill::{BillError, BillOptions, read_bill};
 pub use error::{IngestError, LedgerError, TraceError};
 pub use format::formats;
 pub use ingest::{
@@ -51,8 +53,8 @@ pub use reject::{Reject, Rejects, Why};
 pub use row::{OutcomeRow, Row, SeriesRow};
 pub use run::trace_of_run;
 pub use scan::{
-    Asked, ClassService, Classing, HistoryInput, HistoryScan, NamedClass, ScanInput, Scanned,
-    ServiceInput, ServiceSlo, TaskOutcomes, WindowSum,
+    Asked, ClassService, Classing, HistoryInput, HistoryScan, NamedClass, PlaceRule, ScanInput,
+    Scanned, ServiceInput, ServiceSlo, TaskOutcomes, UsageInput, WindowSum,
 };
 pub use store::Ledger;
 pub use trace::{Format, read_trace, trace_of_ledger};

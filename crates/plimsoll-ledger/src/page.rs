@@ -272,7 +272,8 @@ pub(crate) struct Key(Vec<u8>);
 
 impl Key {
     pub(crate) fn new(table: &str, source: &str) -> Self {
-        Self::within(Vec::new(), table, source)
+        // Room for a name of usual length: growing piece by piece costs more than the hash.
+        Self::within(Vec::with_capacity(96), table, source)
     }
 
     /// The same, in memory that was used before.

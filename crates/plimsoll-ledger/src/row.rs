@@ -118,6 +118,8 @@ columns! {
     prompt_version: Text,
     /// Who pays: a team, an organisation, a key.
     tenant: Text,
+    /// The product that it is part of.
+    product: Text,
     /// Who asked.
     user: Text,
     /// What it was asked for: a feature, an agent, a tag.

@@ -10,15 +10,20 @@ mod content;
 mod history;
 #[cfg(test)]
 mod history_tests;
+mod ids;
 mod lengths;
 mod series;
 mod service;
 #[cfg(test)]
 mod service_tests;
 mod survey;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod units;
+mod usage;
+#[cfg(test)]
+mod usage_tests;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +41,7 @@ pub use history::{HistoryInput, HistoryScan};
 pub use lengths::Asked;
 pub use service::{ClassService, ServiceInput, ServiceSlo};
 use units::{Unit, in_order};
+pub use usage::{PlaceRule, UsageInput};
 pub use windows::WindowSum;
 
 /// What is asked of a scan.

@@ -1,10 +1,12 @@
 //! Columns of a batch, ready to be asked for a row. One that is absent is unknown in all of them.
 
+use std::rc::Rc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, TimestampNanosecondType, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, BooleanArray, DictionaryArray, Float64Array, RecordBatch, TimestampNanosecondArray,
-    UInt16Array, UInt32Array,
+    Array, BooleanArray, DictionaryArray, Float64Array, RecordBatch, StringArray,
+    TimestampNanosecondArray, UInt16Array, UInt32Array,
 };
 
 /// Tokens and counts.
@@ -69,7 +71,31 @@ column!(
 /// Names, each of which stands for something. A batch has few different ones, so that each is translated once.
 pub(super) struct Codes<'a, T> {
     column: Option<&'a DictionaryArray<Int32Type>>,
-    values: Vec<T>,
+    values: Rc<Vec<T>>,
+}
+
+/// What the names of a dictionary stand for, for as long as batches have the same one: those of a row group mostly do, and it may hold
+/// many more names than a batch has rows.
+pub(super) struct Translated<T> {
+    names: Option<StringArray>,
+    values: Rc<Vec<T>>,
+}
+
+impl<T> Default for Translated<T> {
+    fn default() -> Self {
+        Self { names: None, values: Rc::default() }
+    }
+}
+
+impl<T> Translated<T> {
+    fn is_of(&self, names: &StringArray) -> bool {
+        // As long as it is held here, nobody else can be where it is.
+        self.names.as_ref().is_some_and(|own| {
+            own.len() == names.len()
+                && own.value_offsets().as_ptr() == names.value_offsets().as_ptr()
+                && own.value_data().as_ptr() == names.value_data().as_ptr()
+        })
+    }
 }
 
 impl<'a, T: Clone> Codes<'a, T> {
@@ -78,15 +104,28 @@ impl<'a, T: Clone> Codes<'a, T> {
         name: &str,
         translate: impl FnMut(&str) -> T,
     ) -> Result<Self, String> {
-        let Some(column) = known(batch, name) else {
-            return Ok(Self { column: None, values: Vec::new() });
+        Self::again(batch, name, &mut Translated::default(), translate)
+    }
+
+    /// The same, where the names of the last batch may be those of this one.
+    pub(super) fn again(
+        batch: &'a RecordBatch,
+        name: &str,
+        known: &mut Translated<T>,
+        translate: impl FnMut(&str) -> T,
+    ) -> Result<Self, String> {
+        let Some(column) = self::known(batch, name) else {
+            return Ok(Self { column: None, values: Rc::default() });
         };
         let column = column.as_dictionary_opt::<Int32Type>().ok_or_else(|| wrong(name, column))?;
         let texts = column.values().as_string_opt::<i32>();
         let texts = texts.ok_or_else(|| format!("`{name}` is no column of text"))?;
-        // What a dictionary holds is never null here: the keys are.
-        let values = (0..texts.len()).map(|i| texts.value(i)).map(translate).collect();
-        Ok(Self { column: Some(column), values })
+        if !known.is_of(texts) {
+            // What a dictionary holds is never null here: the keys are.
+            let values = (0..texts.len()).map(|i| texts.value(i)).map(translate).collect();
+            *known = Translated { names: Some(texts.clone()), values: Rc::new(values) };
+        }
+        Ok(Self { column: Some(column), values: Rc::clone(&known.values) })
     }
 
     pub(super) fn get(&self, i: usize) -> Option<T> {

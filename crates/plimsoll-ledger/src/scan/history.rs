@@ -178,7 +178,7 @@ impl Range {
     }
 
     /// A time as it is counted here; stamps that are too far apart to be compared are none.
-    fn since(&self, at_ns: i64) -> Option<i64> {
+    pub(super) fn since(&self, at_ns: i64) -> Option<i64> {
         at_ns.checked_sub(self.origin_ns)
     }
 

@@ -72,6 +72,45 @@ pub(super) fn units(ledger: &Ledger, clock: &Option<String>) -> Result<Vec<Unit>
     Ok(units)
 }
 
+/// What the files' own statistics say, read once.
+pub(super) struct Groups {
+    /// Every row group by itself, in order of their first arrivals; those with rows without a time go first.
+    pub(super) units: Vec<Unit>,
+    /// The columns of those that were asked about in which any row says something.
+    pub(super) said: BTreeSet<&'static str>,
+    /// Whether any row is not the first attempt of its request.
+    pub(super) retried: bool,
+}
+
+/// Row groups, for whoever does not mind that stretches overlap.
+pub(super) fn groups(ledger: &Ledger, columns: &[&'static str]) -> Result<Groups, LedgerError> {
+    let (mut said, mut retried) = (BTreeSet::new(), false);
+    let mut order: Vec<(Option<i64>, (usize, usize))> = Vec::new();
+    for (i, part) in ledger.manifest().requests.iter().enumerate() {
+        let metadata = metadata(&ledger.path(&part.file))?;
+        for (g, group) in metadata.metadata().row_groups().iter().enumerate() {
+            order.push((stamps(group).map(|(first, _)| first), (i, g)));
+            said.extend(columns.iter().copied().filter(|column| says(group, column)));
+            retried |= is_retried(group);
+        }
+    }
+    order.sort_unstable();
+    let units = order.into_iter().map(|(_, group)| Unit { groups: vec![group] }).collect();
+    Ok(Groups { units, said, retried })
+}
+
+/// Whether any row of a group may be another attempt than the first.
+fn is_retried(group: &RowGroupMetaData) -> bool {
+    let column = group.columns().iter().find(|c| c.column_path().string() == "attempt");
+    match column.map(|column| column.statistics()) {
+        None => false,
+        Some(Some(Statistics::Int32(stats))) => {
+            stats.max_opt().map_or(stats.null_count_opt().is_none(), |most| *most > 1)
+        }
+        Some(_) => true,
+    }
+}
+
 /// The first and the last arrival of a group; none where some row has no time.
 fn stamps(group: &RowGroupMetaData) -> Option<(i64, i64)> {
     let column = group.columns().iter().find(|c| c.column_path().string() == "ts_arrival")?;

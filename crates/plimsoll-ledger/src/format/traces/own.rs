@@ -82,6 +82,7 @@ pub(super) const SLOTS: &[(&str, Slot)] = slots![
     Text model_version,
     Text prompt_version,
     Text tenant,
+    Text product,
     Text user,
     Text feature,
     Text tier,
