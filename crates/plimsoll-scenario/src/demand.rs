@@ -252,6 +252,47 @@ impl<'a> Foreseen<'a> {
     }
 }
 
+/// How far a class has varied around what was expected of it, as multiples of that: what is fallen short of and what is exceeded one time in twenty. None where it is not known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Observed {
+    pub(crate) rate: Option<(f64, f64)>,
+    pub(crate) prompt: Option<(f64, f64)>,
+    pub(crate) output: Option<(f64, f64)>,
+    /// Less first, though less is worse.
+    pub(crate) hit: Option<(f64, f64)>,
+}
+
+impl crate::Loaded {
+    /// How far a class of the ledger varies in an hour of the horizon.
+    pub(crate) fn observed(&self, class: &str, start: Timestamp, hour: usize) -> Option<Observed> {
+        let outlook = &self.outlook.as_ref()?.outlook;
+        let from = start.as_second() + 3600 * i64::try_from(hour).ok()?;
+        let step = i64::from(outlook.step_s);
+        let first = usize::try_from((from - outlook.start_s).div_euclid(step)).ok()?;
+        let at = |quantity: Quantity, level: f64| {
+            let series = outlook.series(Some(class), quantity)?;
+            series.get(first).map(|quantiles| quantiles.at(level)).filter(|value| *value > 0.0)
+        };
+        // Tokens of a request vary less than tokens and requests by themselves, which come and go together.
+        let spread = |of: &dyn Fn(f64) -> Option<f64>| {
+            let (low, middle, high) = (of(0.05)?, of(0.5)?, of(0.95)?);
+            (low < high).then(|| (low / middle, high / middle))
+        };
+        let own = |quantity: Quantity| spread(&|level| at(quantity, level));
+        let each = |quantity: Quantity| {
+            let (low, high) = own(quantity)?;
+            let (less, more) = own(Quantity::Requests)?;
+            Some(((low / less).min(1.0), (high / more).max(1.0))).filter(|(a, b)| a < b)
+        };
+        Some(Observed {
+            rate: own(Quantity::Requests),
+            prompt: each(Quantity::PromptTokens),
+            output: each(Quantity::OutputTokens),
+            hit: own(Quantity::CachedShare),
+        })
+    }
+}
+
 /// Beyond these nothing is a plan any more, and sums would lose their digits.
 const RATE_MAX: f64 = 1e9;
 const SHIFT_MAX: f64 = 1e6;

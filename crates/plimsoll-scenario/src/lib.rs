@@ -30,6 +30,7 @@ mod schema;
 pub mod sections;
 mod simulate;
 mod source;
+mod stresses;
 mod values;
 
 use std::collections::BTreeMap;
@@ -55,10 +56,11 @@ pub use simulate::{
     simulated_fleet, simulated_pool, startup_kept_p90, startup_p90,
 };
 pub use source::Source;
+pub use stresses::{condition, proposed_classes, stresses, uncertain};
 pub use values::{
-    AcceleratorName, ClassName, Count, Day, Effect, EngineName, Hours, InstanceName, ModelName,
-    Moment, Name, Plain, PoolName, Range, RegionName, ReplicaCount, Replicas, ServiceName, Span,
-    Spread, TargetName, ToolName, UtcOffset, in_reach,
+    AcceleratorName, ClassName, Count, Day, Effect, EngineName, Expression, Hours, InstanceName,
+    ModelName, Moment, Name, Plain, PoolName, Range, RegionName, ReplicaCount, Replicas,
+    ServiceName, Span, Spread, TargetName, ToolName, UtcOffset, in_reach,
 };
 
 use read::{Names, Node, Reader, Value};

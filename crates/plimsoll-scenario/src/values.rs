@@ -35,7 +35,8 @@ impl Value for Name {
 
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let text = String::read(node, reader)?;
-        let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '@' | ':');
+        let fine =
+            |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '@' | ':' | '+' | '%');
         if !text.is_empty()
             && text.len() <= 64
             && text.chars().all(|c| fine(c) || c == ' ')
@@ -45,7 +46,7 @@ impl Value for Name {
         }
         let diagnostic = reader
             .error("bad-name", node, format!("`{}` is not a usable name", clip(&text)))
-            .label("letters, digits, spaces and - _ / @ :, at most 64")
+            .label("letters, digits, spaces and - _ / @ : + %, at most 64")
             .help(format!("write `{} = \"chat\"`", node.key));
         reader.report(diagnostic);
         None
@@ -749,6 +750,50 @@ impl Value for Effect {
             Ok(factor) => Some(Self::Known(factor.get())),
             Err(error) => {
                 bad_quantity(reader, node, &error, true);
+                None
+            }
+        }
+    }
+}
+
+// ----- conditions
+
+/// A condition that a monitor can evaluate, in the language of Prometheus.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression {
+    text: String,
+    condition: plimsoll_study::Condition,
+}
+
+impl Expression {
+    /// As written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What of it can be held against numbers.
+    pub fn condition(&self) -> &plimsoll_study::Condition {
+        &self.condition
+    }
+}
+
+impl Value for Expression {
+    fn shape() -> Shape {
+        Shape::Text { noun: "PromQL condition" }
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let text = String::read(node, reader)?;
+        match crate::stresses::condition(&text) {
+            Ok(condition) => Some(Self { text, condition }),
+            Err(problem) => {
+                let message = format!("`{}` is no condition that a monitor evaluates", clip(&text));
+                let diagnostic =
+                    reader.error("bad-condition", node, message).label(problem).help(format!(
+                        "compare a metric with a number: `{} = \"edit_success_rate < 0.6\"`",
+                        node.key
+                    ));
+                reader.report(diagnostic);
                 None
             }
         }

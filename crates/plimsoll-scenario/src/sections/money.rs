@@ -5,7 +5,7 @@ use plimsoll_units::{Factor, Fraction, Seconds, Usd, UsdPerByte, UsdPerHour, Usd
 use crate::read::{Reader, Whole, choice, table};
 use crate::sections::Dtype;
 use crate::values::{
-    AcceleratorName, ClassName, Day, Effect, InstanceName, ModelName, Name, PoolName,
+    AcceleratorName, ClassName, Day, Effect, Expression, InstanceName, ModelName, Name, PoolName,
 };
 
 table! {
@@ -121,12 +121,14 @@ choice! {
 }
 
 table! {
-    /// A hard time to try.
+    /// A hard time to try. One that is called like a standard one takes its place.
     pub struct Stress = "stress" {
         /// What tables call it.
         name: Name, required;
         /// The classes it changes.
         class: ClassName, list("all classes");
+        /// The share of their tasks that it changes: a cohort.
+        share: Fraction, default("1.0", "all of them");
         /// Multiplies the rate.
         rate: Factor, default("1.0", "the rate stays");
         /// Multiplies prompt lengths.
@@ -135,11 +137,15 @@ table! {
         output: Factor, default("1.0", "outputs stay");
         /// Multiplies the cache hit rate.
         cache_hit: Factor, default("1.0", "the hit rate stays");
+        /// The share that goes to the strongest model instead: to the pool whose replicas cost most.
+        to_strongest: Fraction, default("0.0", "routes stay");
+        /// Multiplies what providers allow.
+        provider_limits: Factor, default("1.0", "limits stay");
         /// Multiplies startup times.
         startup: Factor, default("1.0", "startup stays");
         /// Multiplies prices.
         price: Factor, default("1.0", "prices stay");
-        /// The share of requests that fail and are retried.
+        /// The share of requests that fail and come a second time.
         failure: Fraction, default("0.0", "nothing more fails than before");
         /// What is lost at peak.
         lose: StressLoss, default("'nothing'", "nothing is lost");
@@ -176,6 +182,6 @@ table! {
         /// What must stay true.
         guardrail: String, optional("none is stated");
         /// When it is taken back, as an expression a monitor can evaluate.
-        rollback: String, optional("none is stated");
+        rollback: Expression, optional("none is stated");
     }
 }
