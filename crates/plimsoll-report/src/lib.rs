@@ -11,6 +11,7 @@ mod bench;
 mod calibration;
 mod catalog;
 mod constants;
+mod cost;
 mod curve;
 mod explain;
 mod fit;
@@ -24,6 +25,7 @@ mod reconcile;
 mod review;
 mod scenario;
 mod simulate;
+mod stress;
 mod task;
 mod text;
 mod validation;
@@ -34,6 +36,7 @@ pub use calibration::{
     engine_json, engine_text,
 };
 pub use catalog::{catalog_json, catalog_text};
+pub use cost::{CostDocument, FOCUS_COLUMNS, FocusHead, cost_json, cost_text, focus_csv};
 pub use curve::{CurveDocument, LoadTestPoint, curve_json, curve_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};
@@ -53,6 +56,7 @@ pub use reconcile::{
 pub use review::{review_json, review_text};
 pub use scenario::{SCENARIO_POINTS, ScenarioClass, scenario_of};
 pub use simulate::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
+pub use stress::{StressDocument, stress_json, stress_text};
 pub use task::{task_json, task_text};
 pub use text::{Heading, table};
 pub use validation::{

@@ -93,13 +93,15 @@ pub fn plan_text(document: &PlanDocument<'_>, heading: Heading) -> String {
         closing(&mut out, document);
         return out;
     }
-    pools(&mut out, plan);
-    for pool in &plan.pools {
-        reserve(&mut out, pool, heading);
+    if !plan.pools.is_empty() {
+        pools(&mut out, plan);
+        for pool in &plan.pools {
+            reserve(&mut out, pool, heading);
+        }
+        fleet(&mut out, plan, heading);
     }
-    fleet(&mut out, plan, heading);
     resources(&mut out, plan, heading);
-    budget(&mut out, &plan.budget, heading);
+    budget(&mut out, (&plan.budget, plan.pools.is_empty()), heading);
     alternatives(&mut out, plan, heading);
     scaling(&mut out, &plan.scaling, (heading, document.why));
     for own in &plan.limits {
@@ -137,14 +139,17 @@ fn verdict(out: &mut String, plan: &Plan, heading: Heading) {
     let nodes = plan.fleet.as_ref().map(|fleet| fleet.nodes.iter().map(|n| n.nodes).sum::<u64>());
     let nodes = nodes.unwrap_or_else(|| plan.pools.iter().map(|pool| pool.nodes).sum());
     let word = if plan.feasible { "FEASIBLE" } else { "NOT FEASIBLE" };
-    let _ = write!(
-        out,
-        "{}: {}, {}, {}",
-        heading.apply(word),
-        count(u64::from(replicas), "replica", "replicas"),
-        count(devices, "device", "devices"),
-        count(nodes, "node", "nodes")
-    );
+    let _ = write!(out, "{}: ", heading.apply(word));
+    let _ = match plan.pools.is_empty() {
+        true => write!(out, "hosted models alone"),
+        false => write!(
+            out,
+            "{}, {}, {}",
+            count(u64::from(replicas), "replica", "replicas"),
+            count(devices, "device", "devices"),
+            count(nodes, "node", "nodes")
+        ),
+    };
     if let Some(usd) = plan.budget.peak_usd_per_hour {
         let _ = write!(out, ", {}/h at the peak", dollars(usd));
     }
@@ -415,7 +420,7 @@ fn resources(out: &mut String, plan: &Plan, heading: Heading) {
     }
 }
 
-fn budget(out: &mut String, budget: &BudgetPlan, heading: Heading) {
+fn budget(out: &mut String, (budget, none): (&BudgetPlan, bool), heading: Heading) {
     let _ = writeln!(out, "\n{}", heading.apply("money, caps and orders"));
     match (budget.usd_per_month, budget.static_usd_per_month) {
         (Some(usd), Some(fixed)) => {
@@ -426,6 +431,7 @@ fn budget(out: &mut String, budget: &BudgetPlan, heading: Heading) {
                     dollars(usd),
                     dollars(fixed)
                 ),
+                false if none => writeln!(out, "{} a month of hosted tokens.", dollars(usd)),
                 false => writeln!(out, "{} a month: as many replicas all the time.", dollars(usd)),
             };
         }

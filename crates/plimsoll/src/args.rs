@@ -101,6 +101,10 @@ pub enum Command {
     Curve(Box<CurveArgs>),
     /// Plan: how many replicas of what, with which reserve, where, behind which limits
     Plan(Box<PlanArgs>),
+    /// Try hard times: what breaks first, what moves the answer, what proposed changes relieve and create
+    Stress(Box<StressArgs>),
+    /// Open the books: what was paid, who used it, what one success costs, and what could be paid instead
+    Cost(Box<CostArgs>),
     /// Fit a pool's step times to benchmark results or step logs, with the built-in model as prior
     Calibrate(Box<CalibrateArgs>),
     /// Hold our predictions against what real engines did
@@ -522,6 +526,22 @@ pub struct PlanArgs {
     pub(crate) time_limit: Seconds,
 }
 
+/// What `stress` is asked for.
+#[derive(Args, Debug)]
+pub struct StressArgs {
+    /// A scenario
+    pub(crate) file: PathBuf,
+    /// Show the resource table of each stress
+    #[arg(long)]
+    pub(crate) resources: bool,
+    /// Answer with exit code 1 where the planned fleet fails a failure shape
+    #[arg(long)]
+    pub(crate) gate: bool,
+    /// Stop after so long and say what was learnt
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub(crate) time_limit: Seconds,
+}
+
 /// What of the horizon a plan simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum PlanHorizon {
@@ -529,6 +549,40 @@ pub enum PlanHorizon {
     Deciding,
     /// Every hour
     Full,
+}
+
+/// What `cost` is asked for.
+#[derive(Args, Debug)]
+pub struct CostArgs {
+    /// A ledger, logs of any format that `ingest` reads, or a scenario (`.toml`) for what its classes would cost
+    #[arg(required = true, value_name = "LEDGER|FILE")]
+    pub(crate) source: Vec<PathBuf>,
+    /// For a ledger: the scenario whose pools and providers served it, with their prices
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// What was invoiced, as FOCUS or AWS CUR in CSV: the books are then of the bill
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bill: Option<PathBuf>,
+    /// The column that the screen tells costs apart by; the document has all of them
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) by: Option<String>,
+    /// Only what came from here on
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub(crate) from: Option<jiff::Timestamp>,
+    /// Only what came before
+    #[arg(long = "to", value_name = "TIME", value_parser = instant)]
+    pub(crate) until: Option<jiff::Timestamp>,
+    /// Only rows with these values, `*` standing for any text, such as `model=gpt-*,region=eu`
+    #[arg(long = "where", value_name = "COLUMN=VALUE,…", value_delimiter = ',', value_parser = mapping)]
+    pub(crate) only: Vec<(String, String)>,
+    /// Write the lines by tenant as a FOCUS 1.3 table
+    #[arg(long, value_name = "OUT.csv")]
+    pub(crate) focus: Option<PathBuf>,
+    /// Dollars for one unit of the bill's currency, such as `EUR=1.08`
+    #[arg(long, value_name = "CURRENCY=USD,…", value_delimiter = ',', value_parser = rate)]
+    pub(crate) usd_per: Vec<(String, f64)>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 /// How a trace is read and changed before it is replayed.
@@ -703,6 +757,17 @@ fn line(text: &str) -> Result<(Quantity, f64), String> {
         Ok((quantity, most))
     } else {
         Err("the most must be above 0".to_owned())
+    }
+}
+
+/// A currency, and what one unit of it is in dollars.
+fn rate(text: &str) -> Result<(String, f64), String> {
+    let wrong = || "not a currency and its rate such as `EUR=1.08`".to_owned();
+    let (currency, usd) = text.split_once('=').ok_or_else(wrong)?;
+    let usd: f64 = usd.trim().parse().map_err(|_| wrong())?;
+    match usd.is_finite() && usd > 0.0 && !currency.trim().is_empty() {
+        true => Ok((currency.trim().to_uppercase(), usd)),
+        false => Err(wrong()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One function a command: read, call a study, say it.
 
 mod calibrate;
+mod cost;
 mod curve;
 mod fit;
 mod fleet;
@@ -15,6 +16,7 @@ mod reconcile;
 mod replay;
 mod simulate;
 mod source;
+mod stress;
 
 use std::io::Write;
 use std::path::Path;
@@ -57,6 +59,10 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<Answer, Failure> 
     if let Command::Plan(args) = &cli.command {
         let (text, feasible) = plan::answer(args, global, err)?;
         return Ok(Answer { text, code: u8::from(!feasible) });
+    }
+    if let Command::Stress(args) = &cli.command {
+        let (text, passes) = stress::answer(args, global, err)?;
+        return Ok(Answer { text, code: u8::from(args.gate && !passes) });
     }
     Ok(Answer { text: text_of(cli, err)?, code: 0 })
 }
@@ -107,6 +113,8 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Simulate(args) => simulate::answer(args, global, err),
         Command::Curve(args) => curve::answer(args, global, err),
         Command::Plan(args) => Ok(plan::answer(args, global, err)?.0),
+        Command::Stress(args) => Ok(stress::answer(args, global, err)?.0),
+        Command::Cost(args) => cost::answer(args, global, err),
         Command::Calibrate(args) => calibrate::answer(args, global),
         Command::Validate { file, calibration } => {
             validate(file.as_deref(), calibration.as_deref(), global)

@@ -306,6 +306,11 @@ fn without_devices_the_providers_limits_are_the_answer() {
     assert!(first.starts_with("provider.") || first.starts_with("budget."), "{first}");
     let (_, screen) = run(&["plan", "examples/provider-limits.toml"]);
     assert!(screen.contains("provider.hosted.rpm"), "{screen}");
+    // Nothing is said of replicas that there are none of.
+    for absent in ["0 replicas", "No fleet of these", "each pool by itself", "fresh prompt tokens"]
+    {
+        assert!(!screen.contains(absent), "`{absent}` in {screen}");
+    }
 }
 
 /// Scenarios that newcomers run are planned, whatever the answer is.

@@ -1,6 +1,6 @@
 //! `plan`: how many replicas of what, with which reserve, where, behind which limits.
 
-mod candidates;
+pub(super) mod candidates;
 
 use std::io::Write;
 use std::path::Path;
@@ -111,8 +111,8 @@ fn failed(loaded: &Loaded, error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// What a plan is made from, as far as files say it.
-struct Gathered {
-    demand: plimsoll_scenario::Demand,
+pub(super) struct Gathered {
+    pub(super) demand: plimsoll_scenario::Demand,
     median: plimsoll_scenario::Demand,
     pools: Vec<(usize, SimulatedPool)>,
     facts: Vec<PoolFacts>,
@@ -124,7 +124,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn new(loaded: &Loaded, file: &Path, global: &Global) -> Result<Self, Failure> {
+    pub(super) fn new(loaded: &Loaded, file: &Path, global: &Global) -> Result<Self, Failure> {
         let day = today(global, loaded);
         let demand = loaded.demand(day).map_err(Failure::one)?;
         let median = loaded.demand_at(day, 0.5).map_err(Failure::one)?;
@@ -173,6 +173,25 @@ impl Gathered {
         global: &Global,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Plan, Failure> {
+        let (mut result, notes) = self.ask(loaded, horizon, global, |input, notes| {
+            Ok((plan(input, go_on).map_err(|e| failed(loaded, &e))?, notes))
+        })?;
+        result.notes.extend(notes);
+        if loaded.scenario.budget.as_ref().is_some_and(|budget| budget.per_success.is_some()) {
+            let note = "what one success costs is not in a plan: `plimsoll cost` holds it against `budget.per_success`";
+            result.notes.push(note.to_owned());
+        }
+        Ok(result)
+    }
+
+    /// Asks something of all that a plan is made from; with it comes what the reader should know.
+    pub(super) fn ask<R>(
+        &self,
+        loaded: &Loaded,
+        horizon: PlanHorizon,
+        global: &Global,
+        question: impl FnOnce(PlanInput<'_>, Vec<String>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
         let scenario = &loaded.scenario;
         if self
             .demand
@@ -265,24 +284,17 @@ impl Gathered {
             before: &before,
             fleet,
         };
-        let mut result = plan(input, go_on).map_err(|e| failed(loaded, &e))?;
         // What a simulation of today's fleet leaves to a plan is here.
         let of_today = |note: &String| {
             !note.contains("no plan has set it") && !note.starts_with("quotas leave pool")
         };
         let said = self.demand.notes.iter().chain(&self.notes).cloned().chain(notes);
-        result.notes.extend(said.filter(of_today));
-        if scenario.budget.as_ref().is_some_and(|budget| budget.per_success.is_some()) {
-            let note =
-                "what one success costs is not in a plan: `budget.per_success` is not checked";
-            result.notes.push(note.to_owned());
-        }
-        Ok(result)
+        question(input, said.filter(of_today).collect())
     }
 }
 
 /// What is asked to be kept in reserve, as far as a key counts.
-fn reserve(loaded: &Loaded, counts: impl Fn(&str) -> bool) -> ReserveAsked {
+pub(super) fn reserve(loaded: &Loaded, counts: impl Fn(&str) -> bool) -> ReserveAsked {
     let study = &loaded.scenario.study;
     let n = study.reliability.count.get_u32();
     let whole = |path: &str, n: u32| if counts(path) { n } else { 0 };
@@ -315,7 +327,7 @@ fn modes_of(pool: &Pool) -> Vec<PriceMode> {
 }
 
 /// What may be had of a pool's device in each of its regions.
-fn places_of(loaded: &Loaded, pool: &Pool, regions: &[usize]) -> Vec<PlaceFacts> {
+pub(super) fn places_of(loaded: &Loaded, pool: &Pool, regions: &[usize]) -> Vec<PlaceFacts> {
     let (scenario, catalog) = (&loaded.scenario, &loaded.catalog);
     let device = catalog.accelerator(pool.accelerator.as_str());
     let device = device.map_or(pool.accelerator.as_str(), |a| a.name.as_str());
@@ -397,7 +409,7 @@ const COUNTED: u32 = 2;
 /// Devices of a node where nothing says it: those of most servers.
 const NODE_DEVICES: u64 = 8;
 
-fn facts_of(
+pub(super) fn facts_of(
     loaded: &Loaded,
     pool: &Pool,
     simulated: &SimulatedPool,

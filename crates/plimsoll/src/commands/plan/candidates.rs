@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use plimsoll_perf::{Constant, context_bytes};
+use plimsoll_perf::{Constant, constants, context_bytes};
 use plimsoll_scenario::sections::{Dtype, Pool, Role};
 use plimsoll_scenario::{Loaded, hand_over, pool_fit};
 use plimsoll_sim::HandOver;
-use plimsoll_study::{Candidate, Parallelism, PlaceFacts, PoolFacts, SimulatedPool, fit};
+use plimsoll_study::{
+    Candidate, Parallelism, PlaceFacts, PoolFacts, ProposedPool, SimulatedPool, fit,
+};
 
 use super::{facts_of, places_of};
 use crate::commands::fleet;
@@ -204,6 +206,29 @@ pub(super) fn candidate(
         },
     }
     Ok((found, if other.may_choose { places } else { Vec::new() }))
+}
+
+/// A pool as a change would have it, ready to be simulated; or why it cannot be.
+pub(in crate::commands) fn proposed(
+    loaded: &Loaded,
+    file: &Path,
+    at: usize,
+    written: (&PoolFacts, &SimulatedPool),
+    pool: Pool,
+) -> Result<Result<ProposedPool, String>, Failure> {
+    let other = Other {
+        // What was measured of one pool says nothing of another.
+        pool: Pool { calibration: None, ..pool },
+        what: String::new(),
+        may_choose: false,
+        caveat: None,
+    };
+    let rows = constants(&loaded.catalog);
+    let (found, _) = candidate(loaded, file, at, written, other, &rows)?;
+    Ok(match (found.simulated, found.impossible) {
+        (Some(simulated), None) => Ok(ProposedPool { pool: at, simulated, facts: found.facts }),
+        (_, why) => Err(why.unwrap_or_else(|| "it cannot be simulated".to_owned())),
+    })
 }
 
 /// A group whose devices do not reach each other, which a scenario may not write either.
