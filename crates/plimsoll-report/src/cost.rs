@@ -199,6 +199,13 @@ fn units(out: &mut String, cost: &Cost, heading: Heading) {
         heading.apply("what one of anything costs, and what comes to nothing")
     );
     out.push_str(&aligned(&["", "cost"], &rows, &[1]));
+    if cost.uncharged_attempts > 0.0 {
+        let _ = writeln!(
+            out,
+            "Nothing was charged for {:.0} attempts: they are in none of these.",
+            cost.uncharged_attempts
+        );
+    }
 }
 
 fn by(out: &mut String, document: &CostDocument<'_>, heading: Heading) {

@@ -73,7 +73,8 @@ pub fn cost(input: CostInput) -> Result<Cost, CostError> {
         let missing = format!("at least: nothing was charged for {:.0} attempts", books.uncharged);
         per.why = Some(per.why.map_or(missing.clone(), |why| format!("{why}; {missing}")));
     }
-    let unit = unit_costs_of_all(&books.all);
+    // Tokens that nothing was charged for are not cheap: what one of anything costs is not known then.
+    let unit = unit_costs_of_all(&books.all).filter(|_| books.uncharged <= 0.0);
     let wasted = books.all.values.first().cloned().unwrap_or_default();
     let mut by_kind = std::collections::BTreeMap::new();
     for kind in [Kind::Allocated, Kind::Idle, Kind::Reserve, Kind::Failed, Kind::Unallocated] {
@@ -103,6 +104,7 @@ pub fn cost(input: CostInput) -> Result<Cost, CostError> {
         by_kind,
         budget: input.per_success.map(|(cap, warn)| budget(cap, warn, &per)),
         cost_per_success: per,
+        uncharged_attempts: books.uncharged,
         unit: UnitCost {
             request_usd: unit.and_then(|u| u.request_usd),
             fresh_usd_per_mtok: unit.and_then(|u| u.fresh_usd_per_mtok),

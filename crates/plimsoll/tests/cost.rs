@@ -372,4 +372,6 @@ fn what_is_not_charged_is_said() {
     let per = &document["cost_per_success"];
     assert_eq!((&per["at_least"], &per["interval"]), (&true.into(), &Value::Null), "{per}");
     assert!(per["why"].as_str().is_some_and(|why| why.contains("240 attempts")), "{per}");
+    assert_eq!(number(&document["uncharged_attempts"]), 240.0);
+    assert_eq!(document["unit"]["request_usd"], Value::Null, "unknown is not free");
 }

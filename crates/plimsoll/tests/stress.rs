@@ -321,3 +321,14 @@ fn a_rollback_that_nobody_can_evaluate_is_refused() {
     assert!(help.contains("edit_success_rate < 0.6"), "{help}");
     assert_eq!(failure["diagnostics"][0]["line"], 22, "{failure:#}");
 }
+
+/// A pool that only generates takes no calls, so nothing shifts to it; and without events the baseline is the peak.
+#[test]
+fn nobody_is_sent_to_a_pool_that_only_generates() {
+    let (_, document) = json(&["stress", "examples/disaggregated.toml"]);
+    let shift = named(&document, "scenarios", "route-mix shift");
+    assert!(shift["not_applicable"].is_string(), "{shift:#}");
+    let (one, other) =
+        (named(&document, "scenarios", "baseline"), named(&document, "scenarios", "price change"));
+    assert_eq!((&one["attainment"], &one["carries"]), (&other["attainment"], &other["carries"]));
+}

@@ -29,6 +29,8 @@ pub struct Cost {
     pub by_kind: BTreeMap<&'static str, i64>,
     /// What one success costs.
     pub cost_per_success: CostPerSuccess,
+    /// Attempts that nothing was charged for: they are in no sum, and what one of anything costs is not known where there are any.
+    pub uncharged_attempts: f64,
     /// What one of anything costs.
     pub unit: UnitCost,
     /// What it costs that attempts are made again, fail, are left or refused; retries may be any of these.

@@ -11,7 +11,7 @@ use crate::arrivals::ps;
 use crate::curve::{Alone, ClassTarget, CurveInput, Judged, Sweep, binds, judge};
 use crate::demand::{Span, StudyError};
 use crate::headroom::at_peak;
-use crate::plan::size::{AMPLE, Question, comes_to};
+use crate::plan::size::{AMPLE, Question};
 use crate::plan::sizes::{ABOUT, LOOKED_AT};
 use crate::plan::table::placed;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, nodes};
@@ -170,7 +170,8 @@ impl<'a> Field<'a> {
         let none = Stress::none(&stress.name, &stress.about);
         let plain =
             Stress { price: 1.0, owner: None, hour: none.hour, classes: None, ..stress.clone() };
-        let at_peak = stress.hour != StressHour::Baseline;
+        // Without events the busiest hour is the busiest without them.
+        let at_peak = stress.hour != StressHour::Baseline || !asked.events;
         let same = at_peak && plain == none;
         let around = at_peak && Stress { limits: 1.0, ..plain } == none;
         let lengths = Shift { rate: 1.0, ..stress.shift };
@@ -294,12 +295,17 @@ impl<'a> Field<'a> {
             true => pools[*i].replica_usd_per_hour.unwrap_or(0.0),
             false => pools[*i].parallelism.devices as f64,
         };
-        let met: Vec<usize> = (0..pools.len())
-            .filter(|i| {
-                let fleet = &self.carried.asked.fleet;
-                fleet.classes.iter().any(|class| comes_to(class, fleet).contains(i))
+        // Only where somebody is sent: a pool that others hand over to takes no calls.
+        let sent = |i: &usize| {
+            let to = Some(Target::Pool(*i));
+            self.carried.asked.fleet.classes.iter().any(|class| {
+                class.sent.routes.iter().any(|route| Some(route.to) == to)
+                    || class.class.task.routes().iter().any(|stage| {
+                        class.targets.get(usize::from(*stage)).copied().flatten() == to
+                    })
             })
-            .collect();
+        };
+        let met: Vec<usize> = (0..pools.len()).filter(sent).collect();
         match met[..] {
             [] | [_] if !self.input.plan.fleet.providers.is_empty() => Some(Target::Provider(0)),
             [] | [_] => None,
