@@ -112,15 +112,47 @@ const FILE_MAX: u64 = 16 << 20;
 /// Reads a scenario file, with its own catalogue and `extra` on top of the built-in one.
 pub fn load(path: &Path, extra: Option<&Path>) -> Result<Loaded, Vec<Diagnostic>> {
     let source = read_source(path).map_err(|d| vec![d])?;
-    let mut catalog = Arc::clone(builtin());
     let directory = path.parent().unwrap_or(Path::new(""));
-    let own = parse_toml(&source)?;
+    resolved(&source, directory, None, extra)
+}
+
+/// Reads a scenario that somebody typed, as if it lay in a directory. No file that it names may lie outside of that.
+pub fn load_typed(
+    name: &str,
+    text: &str,
+    directory: &Path,
+    extra: Option<&Path>,
+) -> Result<Loaded, Vec<Diagnostic>> {
+    resolved(&Source::new(name, text), directory, Some(directory), extra)
+}
+
+fn resolved(
+    source: &Source,
+    directory: &Path,
+    within: Option<&Path>,
+    extra: Option<&Path>,
+) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut catalog = Arc::clone(builtin());
+    let own = parse_toml(source)?;
     let own = own.get("study").and_then(|s| s.get_ref().as_table()).and_then(|s| s.get("catalog"));
-    let own = own.and_then(|c| c.get_ref().as_str()).map(|c| directory.join(c));
+    let own = own.and_then(|c| c.get_ref().as_str());
+    if let (Some(root), Some(file)) = (within, own) {
+        kept_within(root, "study.catalog", file, source.name()).map_err(|d| vec![d])?;
+    }
+    let own = own.map(|file| directory.join(file));
     for file in own.iter().map(|p| p.as_path()).chain(extra) {
         Arc::make_mut(&mut catalog).extend(load_catalog(file)?);
     }
-    let mut loaded = parse(&source, &catalog)?;
+    let mut loaded = parse(source, &catalog)?;
+    if let Some(root) = within {
+        let outside = named_files(&loaded)
+            .into_iter()
+            .filter_map(|(key, file)| kept_within(root, &key, file, source.name()).err());
+        let outside: Vec<Diagnostic> = outside.collect();
+        if !outside.is_empty() {
+            return Err(outside);
+        }
+    }
     let mut errors = missing_files(&loaded, directory);
     for pool in &loaded.scenario.pool {
         let Some(file) = &pool.hf_config else { continue };
@@ -139,6 +171,42 @@ pub fn load(path: &Path, extra: Option<&Path>) -> Result<Loaded, Vec<Diagnostic>
         }
     }
     if errors.is_empty() { Ok(loaded) } else { Err(errors) }
+}
+
+/// Whether a file that a scenario names lies within a directory, links followed. Nothing is said of what lies outside, not even whether it is there.
+fn kept_within(root: &Path, key: &str, file: &str, name: &str) -> Result<(), Diagnostic> {
+    use std::path::Component;
+    let mut depth = 0i32;
+    let inside = Path::new(file).components().all(|part| {
+        depth += match part {
+            Component::Normal(_) => 1,
+            Component::CurDir => 0,
+            Component::ParentDir => -1,
+            Component::RootDir | Component::Prefix(_) => i32::MIN / 2,
+        };
+        depth >= 0
+    });
+    let followed = || {
+        let Ok(real) = root.join(file).canonicalize() else { return true };
+        root.canonicalize().is_ok_and(|root| real.starts_with(root))
+    };
+    if inside && followed() {
+        return Ok(());
+    }
+    let message = format!("`{key}` names a file outside the workspace, `{file}`");
+    Err(Diagnostic::about("outside-workspace", name, message)
+        .help("put the file into the workspace directory, and name it by its path within that"))
+}
+
+/// Files that a scenario names, each with its key.
+fn named_files(loaded: &Loaded) -> Vec<(String, &String)> {
+    let study = loaded.scenario.study.ledger.iter().map(|file| ("study.ledger".to_owned(), file));
+    let pools = loaded.scenario.pool.iter().flat_map(|pool| {
+        let key = |what: &str| format!("pool.{}.{what}", pool.name.as_str());
+        let files = [("calibration", &pool.calibration), ("hf_config", &pool.hf_config)];
+        files.map(|(what, file)| file.as_ref().map(|file| (key(what), file))).into_iter().flatten()
+    });
+    study.chain(pools).collect()
 }
 
 /// Files that a scenario names and that are not there.

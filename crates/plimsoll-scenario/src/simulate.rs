@@ -351,7 +351,7 @@ pub fn simulated_fleet(
             });
         if reserves {
             fleet.notes.push(format!(
-                "clients of `{}` state as `max_tokens` the longest output of 4,096 tasks, which is reserved for them",
+                "clients of `{}` state as `max_tokens` the longest of 8,192 outputs, which is reserved for them",
                 class.name
             ));
         }
