@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the inside out. A room may use rooms of earlier ranks, never one beside it.
-const FLOOR_PLAN: [&[&str]; 13] = [
+const FLOOR_PLAN: [&[&str]; 14] = [
     &["plimsoll-units", "plimsoll-stats"],
     &["plimsoll-fleet", "plimsoll-workload"],
     &["plimsoll-testkit"],
@@ -16,6 +16,7 @@ const FLOOR_PLAN: [&[&str]; 13] = [
     &["plimsoll-study"],
     &["plimsoll-scenario", "plimsoll-evidence", "plimsoll-ledger"],
     &["plimsoll-report"],
+    &["plimsoll-web"],
     &["plimsoll"],
     &["xtask"],
 ];
