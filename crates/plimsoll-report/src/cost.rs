@@ -311,7 +311,7 @@ fn choices(out: &mut String, cost: &Cost, heading: Heading) {
 }
 
 /// Dollars: cents where there are many of them, enough digits where there are few.
-fn dollars(usd: f64) -> String {
+pub(crate) fn dollars(usd: f64) -> String {
     let sign = if usd < 0.0 { "-" } else { "" };
     let size = usd.abs();
     match size {

@@ -135,7 +135,7 @@ pub fn curve_text(document: &CurveDocument<'_>, heading: Heading) -> String {
 }
 
 /// As many digits as anybody reads.
-fn rate(per_second: f64) -> String {
+pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         none if none <= 0.0 => "0.00".to_owned(),
         few if few < 1.0 => times(few),
@@ -145,7 +145,7 @@ fn rate(per_second: f64) -> String {
 }
 
 /// Three digits of a factor, of which a small one has its zeros before them.
-fn times(factor: f64) -> String {
+pub(crate) fn times(factor: f64) -> String {
     if factor < 1e-6 {
         return format!("{factor:.2}");
     }

@@ -22,7 +22,7 @@ use crate::simulate::percent;
 use crate::text::{Heading, aligned};
 
 /// Steps of history that a picture shows, for each step ahead.
-const SHOWN_BACK: usize = 3;
+pub(crate) const SHOWN_BACK: usize = 3;
 
 /// Outliers that a screen names; the document has more.
 const OUTLIERS_SHOWN: usize = 5;
@@ -216,7 +216,7 @@ fn fan(file: &ForecastFile, forecast: &Forecast) -> String {
 }
 
 /// The series that a screen shows: where nobody says what was cached, fresh tokens are prompt tokens, and say the same twice.
-fn shown(file: &ForecastFile) -> impl Iterator<Item = &ForecastSeries> {
+pub(crate) fn shown(file: &ForecastFile) -> impl Iterator<Item = &ForecastSeries> {
     file.series.iter().filter(|own| {
         let same = |other: &&ForecastSeries| {
             other.resource == "prompt_tokens"
@@ -352,7 +352,7 @@ fn backtest(file: &ForecastFile) -> String {
     out
 }
 
-fn inflection(own: &InflectionFile) -> String {
+pub(crate) fn inflection(own: &InflectionFile) -> String {
     let what = words(&own.resource);
     let mut out = match own.crosses_in_s {
         _ if own.now >= own.line => format!(

@@ -1,4 +1,4 @@
-//! Saying it: results as terminal text, and the JSON views of what is not a study's result.
+//! Saying it: results as terminal text, Markdown and self-contained pages with charts, and the JSON views of what is not a study's result.
 //!
 //! **Owns** words, columns and units of what people read. **Refuses** to compute a number it shows.
 //!
@@ -10,13 +10,16 @@
 mod bench;
 mod calibration;
 mod catalog;
+mod chart;
 mod constants;
 mod cost;
 mod curve;
 mod explain;
 mod fit;
 mod forecast;
+mod html;
 mod ledger;
+mod page;
 mod picture;
 mod plan;
 mod profile;
@@ -29,6 +32,7 @@ mod stress;
 mod task;
 mod text;
 mod validation;
+mod what_if;
 
 pub use bench::{Bench, BenchInput, BenchRow, BenchTool, bench_of};
 pub use calibration::{
@@ -36,6 +40,8 @@ pub use calibration::{
     engine_json, engine_text,
 };
 pub use catalog::{catalog_json, catalog_text};
+pub use chart::Chart;
+pub use chart::service::{ServiceCurve, curve_chart, latency_chart};
 pub use cost::{CostDocument, FOCUS_COLUMNS, FocusHead, cost_json, cost_text, focus_csv};
 pub use curve::{CurveDocument, LoadTestPoint, curve_json, curve_text};
 pub use explain::{explain_json, explain_text};
@@ -44,7 +50,11 @@ pub use forecast::{
     BacktestFile, ClassesBy, ForecastFile, ForecastHead, ForecastSeries, InflectionFile,
     LevelsFile, Moment, Point, ScenarioRef, forecast_pictures, forecast_text,
 };
+pub use html::{
+    curve_html, forecast_html, profile_charts, profile_html, reconcile_html, stress_html,
+};
 pub use ledger::{ingest_json, ingest_text};
+pub use page::{Block, Cell, Column, Section, Table, Tone, page, plotly_script};
 pub use picture::{BandStep, Picture, svg};
 pub use plan::{Changed, PlanDocument, against_text, changes, plan_json, plan_text};
 pub use profile::{ProfileHead, profile_json, profile_text};
@@ -53,7 +63,7 @@ pub use reconcile::{
     PastReconciliation, PastResource, ReconcileDocument, accuracy_text, learnt,
     past_reconciliation, reconcile_json, reconcile_pictures, reconcile_text,
 };
-pub use review::{review_json, review_text};
+pub use review::{review_html, review_json, review_markdown, review_text};
 pub use scenario::{SCENARIO_POINTS, ScenarioClass, scenario_of};
 pub use simulate::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
 pub use stress::{StressDocument, stress_json, stress_text};
@@ -62,6 +72,8 @@ pub use text::{Heading, table};
 pub use validation::{
     group_table, performance_json, performance_text, validation_json, validation_text,
 };
+
+pub use what_if::{what_if_chart, what_if_json, what_if_text};
 
 /// What the catalogue is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -589,9 +589,9 @@ fn scaling(out: &mut String, scaling: &ScalingPlan, (heading, why): (Heading, bo
     }
 }
 
-fn limits(out: &mut String, limits: &PoolLimits, (heading, why): (Heading, bool)) {
-    let _ = writeln!(out, "\n{}", heading.apply(&format!("limits of {}", limits.pool)));
-    let all: [(&str, &Limit); 12] = [
+/// Limits of a pool with their names.
+pub(crate) fn named_limits(limits: &PoolLimits) -> [(&'static str, &Limit); 12] {
+    [
         ("max_num_seqs", &limits.max_num_seqs),
         ("max_num_batched_tokens", &limits.max_num_batched_tokens),
         ("max_model_len", &limits.max_model_len),
@@ -604,7 +604,12 @@ fn limits(out: &mut String, limits: &PoolLimits, (heading, why): (Heading, bool)
         ("TTL without replicas", &limits.no_endpoint_ttl),
         ("deadline", &limits.deadline),
         ("drain", &limits.drain),
-    ];
+    ]
+}
+
+fn limits(out: &mut String, limits: &PoolLimits, (heading, why): (Heading, bool)) {
+    let _ = writeln!(out, "\n{}", heading.apply(&format!("limits of {}", limits.pool)));
+    let all = named_limits(limits);
     let rows: Vec<Vec<String>> = all
         .iter()
         .filter(|(_, limit)| why || limit.value.is_some())
@@ -673,27 +678,27 @@ fn alternatives(out: &mut String, plan: &Plan, heading: Heading) {
     out.push_str(&aligned(&["pool", "with", "replicas", "cost", "why not"], &rows, &[2, 3]));
 }
 
-fn count(n: u64, one: &str, many: &str) -> String {
+pub(crate) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn share(share: Option<f64>) -> String {
+pub(crate) fn share(share: Option<f64>) -> String {
     share.map_or("unknown".to_owned(), |share| format!("{:.2}%", share * 100.0))
 }
 
-fn between(span: Option<Span>) -> String {
+pub(crate) fn between(span: Option<Span>) -> String {
     span.map_or(String::new(), |span| {
         format!(" ({:.2}% to {:.2}%)", span.low.max(0.0) * 100.0, span.high.min(1.0) * 100.0)
     })
 }
 
 /// Dollars, in no more digits than a plan has earned.
-fn dollars(usd: f64) -> String {
+pub(crate) fn dollars(usd: f64) -> String {
     if usd < 1000.0 {
         return format!("${usd:.2}");
     }
@@ -707,11 +712,11 @@ fn three(value: f64) -> String {
 }
 
 /// A limit as it is pasted: every digit of it.
-fn exact(value: f64) -> String {
+pub(crate) fn exact(value: f64) -> String {
     if value.fract() == 0.0 && value >= 1.0 { format!("{value:.0}") } else { number(value) }
 }
 
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
         v if v.abs() >= 1000.0 => three(v),

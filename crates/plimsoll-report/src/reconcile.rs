@@ -225,6 +225,15 @@ fn shortfall(result: &Reconciliation) -> String {
 }
 
 fn service(result: &Reconciliation) -> String {
+    let rows = service_rows(result);
+    if rows.is_empty() {
+        return String::new();
+    }
+    aligned(&["class", "", "before", "since", "change"], &rows, &[2, 3, 4])
+}
+
+/// How requests were served before and since, line by line.
+pub(crate) fn service_rows(result: &Reconciliation) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for own in &result.service {
         let class = own.class.clone().unwrap_or_else(|| "all".to_owned());
@@ -261,10 +270,7 @@ fn service(result: &Reconciliation) -> String {
             ]);
         }
     }
-    if rows.is_empty() {
-        return String::new();
-    }
-    aligned(&["class", "", "before", "since", "change"], &rows, &[2, 3, 4])
+    rows
 }
 
 fn assumptions(all: &[AssumptionCheck]) -> String {

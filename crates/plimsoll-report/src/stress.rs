@@ -82,11 +82,11 @@ pub fn stress_text(document: &StressDocument<'_>, heading: Heading) -> String {
     out
 }
 
-fn share(value: Option<f64>) -> String {
+pub(crate) fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0))
 }
 
-fn dollars(value: Option<f64>) -> String {
+pub(crate) fn dollars(value: Option<f64>) -> String {
     value.map_or_else(
         || "-".to_owned(),
         |usd| match usd.abs() {
@@ -105,7 +105,7 @@ fn number(value: f64) -> String {
     }
 }
 
-fn breaks(own: Option<&Breaks>) -> String {
+pub(crate) fn breaks(own: Option<&Breaks>) -> String {
     let Some(own) = own else { return "-".to_owned() };
     let Some(signal) = own.signal.as_deref() else {
         return "nothing that was tried".to_owned();
@@ -184,12 +184,15 @@ fn scenarios(out: &mut String, document: &StressDocument<'_>, heading: Heading) 
     }
 }
 
-/// Things that have moved, the most first, and how many more there are.
 fn moved(out: &mut String, what: &str, all: &[Moved]) {
-    const SHOWN: usize = 4;
-    if all.is_empty() {
-        return;
+    if !all.is_empty() {
+        let _ = writeln!(out, "  {what}: {}", most_moved(all));
     }
+}
+
+/// Things that have moved, the most first, and how many more there are.
+pub(crate) fn most_moved(all: &[Moved]) -> String {
+    const SHOWN: usize = 4;
     let ratio = |own: &Moved| (own.to.max(1e-9) / own.from.max(1e-9)).ln().abs();
     let mut sorted: Vec<&Moved> = all.iter().collect();
     sorted.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
@@ -209,7 +212,7 @@ fn moved(out: &mut String, what: &str, all: &[Moved]) {
         .collect();
     let more = all.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    let _ = writeln!(out, "  {what}: {}{more}", said.join(", "));
+    format!("{}{more}", said.join(", "))
 }
 
 fn resources(out: &mut String, own: &Stressed) {
@@ -265,7 +268,7 @@ fn shapes(out: &mut String, result: &StressResult, heading: Heading) {
     }
 }
 
-fn end(end: &TornadoEnd) -> String {
+pub(crate) fn end(end: &TornadoEnd) -> String {
     let attainment = end.attainment.map_or(String::new(), |a| format!(", {:.1}% good", a * 100.0));
     let money = end
         .usd_per_month
@@ -391,16 +394,18 @@ fn change(out: &mut String, own: &PressureChange, heading: Heading) {
     guard(out, "rollback", own.rollback.as_ref(), ("would FIRE at once", "would not fire"));
 }
 
-fn guard(out: &mut String, what: &str, own: Option<&Guard>, (yes, no): (&str, &str)) {
-    let Some(own) = own else {
-        let _ = writeln!(out, "  {what}: none is stated");
-        return;
-    };
+fn guard(out: &mut String, what: &str, own: Option<&Guard>, words: (&str, &str)) {
+    let _ = writeln!(out, "  {what}{}", guarded(own, words));
+}
+
+/// A condition, whose it is, and whether it holds.
+pub(crate) fn guarded(own: Option<&Guard>, (yes, no): (&str, &str)) -> String {
+    let Some(own) = own else { return ": none is stated".to_owned() };
     let holds = match own.holds {
         Some(true) => yes,
         Some(false) => no,
         None => "cannot be told here",
     };
     let by = if own.stated { "" } else { ", proposed" };
-    let _ = writeln!(out, "  {what}{by}: `{}`: {holds} ({})", own.expression, own.evidence);
+    format!("{by}: `{}`: {holds} ({})", own.expression, own.evidence)
 }

@@ -29,7 +29,7 @@ pub struct SimulatedClass {
     pub finds_prefixes: bool,
     /// Longest accepted context: outputs end there.
     pub max_model_len: u64,
-    /// Whether its clients say how many tokens they want at most: the most of 4,096 tasks, which is what engines and providers that reserve go by.
+    /// Whether its clients say how many tokens they want at most: the longest of 8,192 outputs, which is what engines and providers that reserve go by.
     pub states_limit: bool,
 }
 
@@ -401,13 +401,20 @@ fn output_of(request: &Request) -> u64 {
     (request.output.get() / u64::from(request.samples.max(1))).max(1)
 }
 
-/// The longest output of some thousand tasks.
+/// Requests that a limit on outputs is read from.
+const LIMIT_REQUESTS: u32 = 8192;
+
+/// The longest output of some thousand requests: a task of many calls shows many.
 fn longest_output(own: &SimulatedClass, shifts: &[(f64, Shift)], seed: Seed) -> u64 {
     let mut lengths = seed.stream(&format!("limit/{}", own.class.name));
     let longest_of = |shift: &Shift| {
-        let mut longest = 1;
-        for _ in 0..4096 {
-            own.class.task.draw(shift, &mut lengths, |r| longest = longest.max(output_of(&r)));
+        let (mut longest, mut seen) = (1, 0);
+        while seen < LIMIT_REQUESTS {
+            seen += 1;
+            own.class.task.draw(shift, &mut lengths, |r| {
+                longest = longest.max(output_of(&r));
+                seen += 1;
+            });
         }
         longest
     };

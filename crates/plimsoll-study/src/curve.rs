@@ -141,12 +141,19 @@ pub(crate) struct Judged {
     pub(crate) worst: Option<usize>,
     /// Whether nothing is broken but attainment, and chance alone may have done that: so few tasks were seen.
     chance: bool,
+    /// Tasks that may miss their promise, of the class with the fewest of those that break it.
+    may_miss: f64,
 }
 
 impl Judged {
     /// Whether promises are kept, as far as so few tasks tell.
     pub(crate) fn may_meet(&self) -> bool {
         self.meets || self.chance
+    }
+
+    /// The same where chance is only taken for it when so few tasks were seen that not one of them might miss: in short looks whose line is wanted, and not a proof.
+    pub(crate) fn about_meets(&self) -> bool {
+        self.meets || self.chance && self.may_miss < 1.0
     }
 }
 
@@ -195,7 +202,16 @@ pub(crate) struct Sweep<'a> {
     /// Seconds that a call of each class took in the last run, and takes where nobody waits.
     calls_take: RefCell<Vec<f64>>,
     calls_take_alone: Vec<f64>,
+    /// How long a fleet is given to settle, in times that a call takes, and at least in seconds.
+    pub(crate) settles: (f64, f64),
 }
+
+/// Long enough for whatever was under way at the beginning to be forgotten.
+const SETTLES: (f64, f64) = (3.0, 10.0);
+/// Calls of a busy fleet take so many times what they take alone.
+const BUSY: f64 = 4.0;
+/// Long enough for most of it.
+pub(crate) const SETTLES_SOON: (f64, f64) = (1.5, 5.0);
 
 impl<'a> Sweep<'a> {
     pub(crate) fn new(input: &'a CurveInput, go_on: &'a (dyn Fn() -> bool + Sync)) -> Self {
@@ -221,6 +237,7 @@ impl<'a> Sweep<'a> {
             light: None,
             calls_take: RefCell::new(alone.clone()),
             calls_take_alone: alone,
+            settles: SETTLES,
         }
     }
 
@@ -234,7 +251,7 @@ impl<'a> Sweep<'a> {
             class.call_seconds = *take;
             longest = longest.max(*take);
         }
-        own.warm_up = (3.0 * longest).clamp(10.0, 600.0);
+        own.warm_up = (self.settles.0 * longest).clamp(self.settles.1, 600.0);
         // As many calls at every load, but never less time than the warm-up: what takes long has to be seen to its end.
         let each = calls / f64::from(own.runs);
         own.seconds =
@@ -376,6 +393,13 @@ impl<'a> Sweep<'a> {
         self.base.work_off = alone.work_off;
         self.calls_take_alone.clone_from(&alone.calls_take);
         self.calls_take.replace(alone.calls_take.clone());
+    }
+
+    /// The next run begins as busy as a fleet near its line is, whatever the last one showed: where tasks make many calls, what is under way at the beginning decides what
+    /// comes of them, and a load is looked at in the same way wherever the search comes from.
+    pub(crate) fn begin_busy(&self) {
+        let take = self.calls_take_alone.iter().map(|own| own * BUSY).collect();
+        self.calls_take.replace(take);
     }
 
     /// Other numbers of replicas, pool by pool.
@@ -537,7 +561,7 @@ impl<'a> Sweep<'a> {
 /// Whether every class gets what it was promised, and whether that is as sure as was asked for.
 pub(crate) fn judge(result: &Simulation, input: &CurveInput) -> Judged {
     let (mut fails_by, mut doubt) = (None, false);
-    let mut chance = true;
+    let (mut chance, mut may_miss) = (true, f64::INFINITY);
     let mut worst: Option<(f64, f64, (f64, f64), usize)> = None;
     for (i, (class, target)) in result.classes.iter().zip(&input.targets).enumerate() {
         if let Some(attainment) = class.attainment {
@@ -549,6 +573,7 @@ pub(crate) fn judge(result: &Simulation, input: &CurveInput) -> Judged {
             doubt |= low < target.attainment && target.attainment <= high;
             if attainment < target.attainment {
                 fails_by = fails_by.or_else(|| Some(first_signal(class)));
+                may_miss = f64::min(may_miss, class.offered as f64 * (1.0 - target.attainment));
                 chance &=
                     few(class, input.fleet.level).is_some_and(|few| few.high >= target.attainment);
             }
@@ -580,6 +605,7 @@ pub(crate) fn judge(result: &Simulation, input: &CurveInput) -> Judged {
         between: worst.map(|(.., between, _)| between),
         worst: worst.map(|(.., i)| i),
         chance,
+        may_miss,
     }
 }
 
@@ -837,6 +863,23 @@ pub fn curve(input: &CurveInput, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Cu
         points,
         notes,
     })
+}
+
+/// What a fleet gives at some loads, from little to much, and the last of them up to which more gives more.
+pub(crate) fn shape(
+    input: &CurveInput,
+    loads: &[f64],
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<(Vec<CurvePoint>, Option<f64>), StudyError> {
+    let mut sweep = Sweep::new(input, go_on);
+    if sweep.rate <= 0.0 {
+        return Err(StudyError::Empty);
+    }
+    sweep.settle()?;
+    let shown = loads.iter().map(|load| Ok(sweep.point(&sweep.show_load(*load)?)));
+    let points: Vec<CurvePoint> = shown.collect::<Result<_, StudyError>>()?;
+    let knee = knee(&points);
+    Ok((points, knee))
 }
 
 /// Calls: their lever is that of the curve itself.

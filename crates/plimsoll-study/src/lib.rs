@@ -56,6 +56,7 @@ mod steady;
 mod stress;
 mod validate;
 mod validate_performance;
+mod what_if;
 
 pub use arrivals::{SimulatedClass, Spell, Surge};
 pub use calibrate::{
@@ -85,7 +86,7 @@ pub use fit::{
     BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, ObservedLine,
     class_context, fit, published_format,
 };
-pub use headroom::{Headroom, HeadroomInput, HeadroomRow, Loss, Lost, RowVerdict, headroom};
+pub use headroom::{Loss, Lost, RowVerdict};
 pub use limits::{
     ClassLimits, ContextPoint, Contexts, EngineFlags, EngineLimits, FeatureBudget, Limit,
     LimitMargins, LimitedClass, LimitsInput, PoolLimits, PrefillPace, Promises, ReplicaAtLine,
@@ -131,12 +132,15 @@ pub use reconcile::{
     Service, ServiceChange, ShareEstimate, Shortfall, WorstStep, reconcile,
 };
 pub use replay::{Replay, Stretch, replay};
-pub use review::{Assumption, Provenance, Review};
+pub use review::{
+    Ahead, AheadBand, AheadResource, Answered, Assumption, FleetCurve, Method, OfPool, Provenance,
+    Review, ReviewParts, ReviewVerdict, Validated, Watch, Whole, review, whole,
+};
 pub use scaling::{
     Basis, CeilingShort, ClassHours, FloorWindow, PoolCheck, PoolWay, Regret, RestOfHorizon,
     RestWay, ScalingBehaviour, ScalingCheck, ScalingCheckInput, ScalingInput, ScalingPolicy,
     ScalingSignal, ScalingThreshold, ScalingWay, SignalRole, SimulatedSignal, ThresholdKind,
-    ThresholdShares, WayKind, ceiling_short, check_scaling, ramp_spells, scaling_policy,
+    ThresholdShares, WayKind, WayPoint, ceiling_short, check_scaling, ramp_spells, scaling_policy,
 };
 pub use simulate::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
@@ -159,4 +163,8 @@ pub use validate::{
 pub use validate_performance::{
     GroupError, NotSeen, NumberOutcome, PerformanceOutcome, PerformanceSummary,
     PerformanceValidation, Ranking, validate_performance,
+};
+pub use what_if::{
+    WhatIf, WhatIfBase, WhatIfBasis, WhatIfCost, WhatIfLevers, WhatIfLine, WhatIfPoint, WhatIfPool,
+    WhatIfRow,
 };

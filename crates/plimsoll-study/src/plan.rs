@@ -5,7 +5,7 @@
 
 mod admit;
 mod alternatives;
-mod expected;
+pub(crate) mod expected;
 mod follow;
 pub(crate) mod hours;
 pub(crate) mod money;
@@ -317,6 +317,16 @@ pub fn plan(
     mut input: PlanInput<'_>,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Plan, StudyError> {
+    let carried = carried(&mut input, go_on)?;
+    built(&input, carried, go_on)
+}
+
+/// The plan on a fleet that was found.
+pub(crate) fn built(
+    input: &PlanInput<'_>,
+    carried: Carried,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Plan, StudyError> {
     let Carried {
         today,
         asked,
@@ -330,8 +340,7 @@ pub fn plan(
         claimed,
         mut alternatives,
         mut notes,
-    } = carried(&mut input, go_on)?;
-    let input = &input;
+    } = carried;
     let table = table(input, (&today, &asked), &sized, &budget, go_on)?;
     if let Some(by) = &peak.breaks {
         obstacles.push(Obstacle {

@@ -1,11 +1,32 @@
-//! The capacity review: for now its demand side, what the fleet of today may carry, and the memory and the best times of its pools.
+//! The capacity review: what a launch is decided on, from what every other study says.
+//!
+//! Nothing is simulated or sized here but the service curve that is drawn: it takes what `plan`, `stress`, `cost` and `fit` found, puts it into one order, and says in sentences what the
+//! numbers mean.
 
+mod ahead;
+mod questions;
+mod signals;
+mod verdict;
+
+use plimsoll_workload::Class;
 use serde::Serialize;
 
-use crate::demand::Demand;
+use self::ahead::ahead;
+use self::questions::questions;
+use self::signals::signals;
+use self::verdict::verdict;
+
+use crate::cost::Cost;
+use crate::curve::{ClassTarget, CurveInput, CurvePoint, shape};
+use crate::demand::{Demand, StudyError};
 use crate::fit::Fit;
-use crate::headroom::Headroom;
+use crate::plan::table::placed;
+use crate::plan::{Plan, built, carried};
 use crate::pool_performance::PoolPerformance;
+use crate::simulate::SimulateInput;
+use crate::stress::{StressInput, StressResult, tried};
+
+pub use self::ahead::{Ahead, AheadBand, AheadResource};
 
 /// Everything a launch review decides on. Each field says what it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,24 +41,135 @@ pub struct Review {
     pub seed: u64,
     /// Events with a range stand at this quantile of it.
     pub demand_quantile: f64,
+    /// The wall-clock beginning of the busiest hours, local to the study.
+    pub baseline_from: String,
+    /// The same with events.
+    pub launch_from: Option<String>,
+    /// The answer.
+    pub verdict: ReviewVerdict,
     /// What is asked of the fleet.
     pub demand: Demand,
+    /// How many of what, with the launch table, the reserve, limits, thresholds and money; none where nothing serves.
+    pub plan: Option<Plan>,
+    /// Hard times, ways in which plans fail, what moves the answer, proposed changes.
+    pub stress: Option<StressResult>,
+    /// What a period costs, and a success.
+    pub cost: Option<Cost>,
+    /// The service curve of the fleet of today and of the planned one, at the busiest hour.
+    pub curves: Vec<FleetCurve>,
     /// The memory budget of each pool.
     pub memory: Vec<Fit>,
     /// Context tokens that the replicas of today hold, pool by pool.
     pub resident_kv_tokens_now: Vec<u64>,
     /// What a replica of each pool can do at best.
     pub performance: Vec<PoolPerformance>,
-    /// What the fleet of today may carry, and what is left of that; none where nothing serves.
-    pub headroom: Option<Headroom>,
-    /// The wall-clock beginning of the busiest hours, local to the study.
-    pub baseline_from: String,
-    /// The same with events.
-    pub launch_from: Option<String>,
+    /// The demand hour by hour, against the load line.
+    pub ahead: Ahead,
+    /// What to watch, first things first.
+    pub signals: Vec<Watch>,
+    /// What a reviewer asks.
+    pub questions: Vec<Answered>,
+    /// How it was made, and how wrong that was.
+    pub method: Method,
     /// What the reader should know before trusting a number.
     pub notes: Vec<String>,
     /// What it rests on.
     pub assumptions: Vec<Assumption>,
+}
+
+/// The answer in one sentence.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReviewVerdict {
+    /// Whether the fleet of today carries the busiest hour with every promise kept; none where that is not known.
+    pub today_holds: Option<bool>,
+    /// Whether there is a fleet that does, and can be had.
+    pub plan_exists: Option<bool>,
+    /// In a sentence.
+    pub says: String,
+}
+
+/// The service curve of a fleet.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FleetCurve {
+    /// `today` or `planned`.
+    pub fleet: &'static str,
+    /// Replicas of each pool.
+    pub replicas: Vec<OfPool>,
+    /// The hour that it is of.
+    pub at: String,
+    /// Points, from little load to much; loads are multiples of that hour's demand.
+    pub points: Vec<CurvePoint>,
+    /// The last of these up to which more load gives more good tasks.
+    pub knee_load: Option<f64>,
+    /// The load line: that of the launch table's `mix`.
+    pub line_load: Option<f64>,
+    /// The most tokens a second that it gives at any price: not to be planned with.
+    pub peak_output_tokens_per_s: Option<f64>,
+}
+
+/// A number of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OfPool {
+    /// The pool.
+    pub pool: String,
+    /// How many.
+    pub replicas: u32,
+}
+
+/// Something to watch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Watch {
+    /// What: `queue_wait`, `allocation_failures`, `ttft`, `itl` or what an autoscaler follows.
+    pub signal: String,
+    /// The pool; none for all of the fleet.
+    pub of: Option<String>,
+    /// Where to act; none where only its direction matters.
+    pub threshold: Option<f64>,
+    /// Of the threshold.
+    pub unit: &'static str,
+    /// What an engine or gateway calls it.
+    pub metric: Option<String>,
+    /// What it means.
+    pub means: String,
+    /// What to do.
+    pub action: String,
+}
+
+/// A question of a reviewer, answered with numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answered {
+    /// The question.
+    pub question: &'static str,
+    /// The answer; where a number is not known, what is missing.
+    pub answer: String,
+    /// Whether it is known.
+    pub known: bool,
+}
+
+/// How a review was made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Method {
+    /// In sentences.
+    pub says: Vec<String>,
+    /// How far predictions of this model were off from what was measured, pool by pool.
+    pub validation: Vec<Validated>,
+}
+
+/// How far predictions were off.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Validated {
+    /// The pool.
+    pub pool: String,
+    /// What was predicted.
+    pub what: &'static str,
+    /// Who says so.
+    pub provenance: Provenance,
+    /// Half of the predictions were closer, in percent.
+    pub median_abs_pct: f64,
+    /// Nine in ten were closer.
+    pub p90_abs_pct: f64,
+    /// Predictions that were held against a measurement.
+    pub cases: u64,
 }
 
 /// One thing that was taken to be so.
@@ -53,6 +185,8 @@ pub struct Assumption {
     pub source: String,
     /// When it held, where that is known.
     pub date: Option<String>,
+    /// Days from then to `as_of`.
+    pub age_days: Option<i64>,
 }
 
 /// Who says so.
@@ -67,4 +201,218 @@ pub enum Provenance {
     Modeled,
     /// Given by the user.
     Supplied,
+}
+
+/// What several studies say of one fleet, found once.
+pub struct Whole {
+    /// The plan.
+    pub plan: Plan,
+    /// Hard times.
+    pub stress: StressResult,
+    /// The service curves.
+    pub curves: Vec<FleetCurve>,
+}
+
+/// Loads that a curve of a review shows, in multiples of its line: enough for its shape.
+const SHOWN: [f64; 7] = [0.3, 0.6, 0.85, 1.0, 1.15, 1.4, 2.0];
+/// Runs and calls of each.
+const RUNS: u32 = 1;
+const CALLS: f64 = 4_000.0;
+
+/// Finds a fleet that carries the demand, and asks of it what a plan, hard times and a service curve ask. `go_on` is asked now and then; once it says no, what was learnt is said.
+/// `at` hears how much of it is done, in thousandths.
+pub fn whole(
+    mut input: StressInput<'_>,
+    at: &(dyn Fn(u32) + Sync),
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Whole, StudyError> {
+    let carried = carried(&mut input.plan, go_on)?;
+    at(300);
+    let stress = tried(&input, &carried, go_on)?;
+    at(650);
+    let (today, asked) = (carried.today.clone(), carried.asked.clone());
+    let planned = placed(&input.plan, &asked, &carried.sized, carried.fleet.as_ref());
+    let plan = built(&input.plan, carried, go_on)?;
+    at(900);
+    let mut now = today.fleet.clone();
+    for (pool, facts) in now.pools.iter_mut().zip(&input.plan.pools) {
+        pool.life.replicas = facts.now;
+    }
+    let line = |of: fn(&crate::plan::ResourceRow) -> Option<f64>| {
+        let mix = plan.resources.iter().find(|row| row.name == "mix")?;
+        let asked = mix.launch_p95.or(mix.baseline_p95).filter(|asked| *asked > 0.0)?;
+        Some(of(mix)? / asked)
+    };
+    let fleets = [
+        ("today", now, &today.targets, line(|mix| mix.load_line_now)),
+        ("planned", planned, &asked.targets, line(|mix| mix.load_line_planned)),
+    ];
+    let mut curves = Vec::new();
+    for (fleet, own, targets, line) in fleets {
+        if own.pools.iter().all(|pool| pool.life.replicas == 0) && own.providers.is_empty() {
+            continue;
+        }
+        let at = (asked.hour, asked.events, (input.plan.label)(asked.hour));
+        curves.push(fleet_curve(fleet, own, targets, line, at, input.plan.fleet.threads, go_on)?);
+    }
+    at(1000);
+    Ok(Whole { plan, stress, curves })
+}
+
+fn fleet_curve(
+    fleet: &'static str,
+    mut own: SimulateInput,
+    targets: &[ClassTarget],
+    line: Option<f64>,
+    (hour, events, at): (usize, bool, String),
+    threads: usize,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<FleetCurve, StudyError> {
+    (own.runs, own.threads) = (RUNS, threads);
+    let replicas = own
+        .pools
+        .iter()
+        .map(|pool| OfPool { pool: pool.name.clone(), replicas: pool.life.replicas });
+    let replicas = replicas.collect();
+    let input = CurveInput {
+        fleet: own,
+        targets: targets.to_vec(),
+        hour,
+        events,
+        points: 0,
+        calls: 2.0 * CALLS,
+        longer: 0,
+        by_resource: false,
+    };
+    // The demand itself is a load that everybody looks for.
+    let around = line.unwrap_or(1.0);
+    let mut loads: Vec<f64> = SHOWN.iter().map(|share| share * around).collect();
+    if loads.iter().all(|load| (load - 1.0).abs() > 0.05) && (0.1..=4.0).contains(&(1.0 / around)) {
+        loads.push(1.0);
+    }
+    loads.sort_by(f64::total_cmp);
+    let (points, knee_load) = shape(&input, &loads, go_on)?;
+    let peak = points.iter().map(|point| point.output_tokens_per_s).reduce(f64::max);
+    Ok(FleetCurve {
+        fleet,
+        replicas,
+        at,
+        points,
+        knee_load,
+        line_load: line,
+        peak_output_tokens_per_s: peak,
+    })
+}
+
+/// What a review is put together from.
+pub struct ReviewParts {
+    /// The study's name.
+    pub name: String,
+    /// The day that stands for today.
+    pub as_of: String,
+    /// The start of the horizon.
+    pub start: String,
+    /// Makes it repeatable.
+    pub seed: u64,
+    /// The quantile that is planned for.
+    pub demand_quantile: f64,
+    /// When the busiest hour without events begins.
+    pub baseline_from: String,
+    /// The same with events.
+    pub launch_from: Option<String>,
+    /// When the forecast is held against what came.
+    pub reconcile_on: String,
+    /// What is asked.
+    pub demand: Demand,
+    /// What was found, where anything serves.
+    pub whole: Option<Whole>,
+    /// What it costs.
+    pub cost: Option<Cost>,
+    /// The memory budget of each pool.
+    pub memory: Vec<Fit>,
+    /// Replicas of today, pool by pool, as `memory` has them.
+    pub replicas_now: Vec<u64>,
+    /// What a replica of each pool can do at best.
+    pub performance: Vec<PoolPerformance>,
+    /// `scenario` or `ledger`.
+    pub from: &'static str,
+    /// Every class hour by hour, at each level of what is not known, the median first.
+    pub levels: Vec<(f64, Vec<Class>)>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// What it rests on.
+    pub assumptions: Vec<Assumption>,
+}
+
+/// Puts a review together.
+pub fn review(parts: ReviewParts) -> Review {
+    let (plan, stress, curves) = match parts.whole {
+        Some(whole) => (Some(whole.plan), Some(whole.stress), whole.curves),
+        None => (None, None, Vec::new()),
+    };
+    let rows = plan.as_ref().map_or(&[][..], |plan| &plan.resources);
+    let resident = parts.memory.iter().zip(&parts.replicas_now);
+    let mut review = Review {
+        ahead: ahead(parts.from, parts.start.clone(), &parts.levels, &parts.demand, rows),
+        verdict: verdict(plan.as_ref()),
+        signals: signals(plan.as_ref()),
+        method: method(&parts.performance, parts.from, &parts.demand),
+        resident_kv_tokens_now: resident.map(|(fit, n)| fit.kv_tokens.saturating_mul(*n)).collect(),
+        name: parts.name,
+        as_of: parts.as_of,
+        start: parts.start,
+        seed: parts.seed,
+        demand_quantile: parts.demand_quantile,
+        baseline_from: parts.baseline_from,
+        launch_from: parts.launch_from,
+        demand: parts.demand,
+        plan,
+        stress,
+        cost: parts.cost,
+        curves,
+        memory: parts.memory,
+        performance: parts.performance,
+        questions: Vec::new(),
+        notes: parts.notes,
+        assumptions: parts.assumptions,
+    };
+    review.questions = questions(&review, &parts.reconcile_on);
+    review
+}
+
+/// How it was made.
+fn method(performance: &[PoolPerformance], from: &str, demand: &Demand) -> Method {
+    let demand = match from {
+        "ledger" => format!(
+            "Demand is a forecast of the ledger, counted over {} s windows.",
+            demand.window_s
+        ),
+        _ => format!(
+            "Demand is what the scenario states, drawn and counted over {} s windows.",
+            demand.window_s
+        ),
+    };
+    let says = vec![
+        demand,
+        "Memory is computed from the model's shapes, byte by byte, as the engine's version budgets it.".to_owned(),
+        "Step times are a bounded model of compute, memory bandwidth, collectives and host work; no step is faster than physics.".to_owned(),
+        "Fleets are simulated event by event on the hours that decide (the busiest without events, the busiest with them, the steepest rise, losses at the peak); other hours are read from the service curve.".to_owned(),
+        "Lines of the launch table move one lever by itself; `mix` moves all of it and decides. Lines are known to 12%, those of hard times to 15%.".to_owned(),
+    ];
+    let validation = performance.iter().flat_map(|own| {
+        let bands = [
+            ("time to the first token", &own.ttft_band),
+            ("gap between tokens", &own.itl_band),
+            ("peak throughput", &own.peak_band),
+        ];
+        bands.map(|(what, band)| Validated {
+            pool: own.name.clone(),
+            what,
+            provenance: band.provenance,
+            median_abs_pct: band.median_abs_pct,
+            p90_abs_pct: band.p90_abs_pct,
+            cases: band.n,
+        })
+    });
+    Method { says, validation: validation.collect() }
 }

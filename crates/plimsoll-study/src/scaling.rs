@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub use self::check::{
     Basis, CeilingShort, PoolCheck, PoolWay, Regret, ScalingCheck, ScalingCheckInput, ScalingWay,
-    SimulatedSignal, WayKind, ceiling_short, check_scaling, ramp_spells,
+    SimulatedSignal, WayKind, WayPoint, ceiling_short, check_scaling, ramp_spells,
 };
 pub use self::rest::{RestOfHorizon, RestWay};
 use crate::arrivals::ps;

@@ -22,7 +22,7 @@ pub use self::result::{
 pub use self::tornado::{Lever, Uncertain};
 pub use self::trigger::{Comparison, Condition};
 use crate::demand::StudyError;
-use crate::plan::{PlanInput, UnitOfLoss, carried};
+use crate::plan::{Carried, PlanInput, UnitOfLoss, carried};
 
 /// What is tried, and on what.
 pub struct StressInput<'a> {
@@ -40,6 +40,8 @@ pub struct StressInput<'a> {
     pub tool_usd: Vec<f64>,
     /// Where each class's hit rate comes from, where it has one.
     pub hits_from: Vec<Option<String>>,
+    /// Whether hard times are looked at closely, or as briefly as a review can afford.
+    pub closely: bool,
 }
 
 /// The hour that a stress is of.
@@ -121,8 +123,17 @@ pub fn stress(
     // Ways that are only told are a plan's business.
     input.plan.candidates.retain(|candidate| candidate.may_choose);
     let carried = carried(&mut input.plan, go_on)?;
-    let fleets = Fleets::of(&input, &carried);
-    let field = Field { input: &input, carried: &carried, fleets: &fleets, go_on };
+    tried(&input, &carried, go_on)
+}
+
+/// Tries everything on a fleet that was found.
+pub(crate) fn tried(
+    input: &StressInput<'_>,
+    carried: &Carried,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<StressResult, StudyError> {
+    let fleets = Fleets::of(input, carried);
+    let field = Field { input, carried, fleets: &fleets, go_on };
     let reference = Stress::none("reference", "the busiest hour");
     let mut subjects = vec![field.subject(&reference)];
     subjects.extend(input.stresses.iter().map(|stress| field.subject(stress)));

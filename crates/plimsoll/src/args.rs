@@ -19,7 +19,7 @@ pub struct Cli {
 }
 
 /// Options that every command takes.
-#[derive(Args, Debug)]
+#[derive(Clone, Args, Debug)]
 pub(crate) struct Global {
     /// Print exactly one JSON document instead of text
     #[arg(long, global = true)]
@@ -39,16 +39,62 @@ pub(crate) struct Global {
     /// A catalogue file or directory that extends or overrides the built-in one
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) catalog: Option<PathBuf>,
+    /// What stands for the shell where there is none.
+    #[arg(skip)]
+    pub(crate) typed: Option<Typed>,
+}
+
+/// A scenario that was typed into a page instead of a file, and whoever waits for the answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    /// What it is called.
+    pub(crate) name: String,
+    /// What it says.
+    pub(crate) text: String,
+    /// The directory that it stands in, and names no file outside of.
+    pub(crate) workspace: PathBuf,
+    /// Whoever waits.
+    pub(crate) work: plimsoll_web::Work,
+}
+
+/// What a review is asked for.
+#[derive(Args, Clone, Debug)]
+pub struct ReviewArgs {
+    /// The scenario
+    pub(crate) file: PathBuf,
+    /// Write all of it as one page that needs nothing else, with charts
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write all of it as Markdown, for a pull request
+    #[arg(long, value_name = "OUT.md")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Exit with 1 where the fleet of today does not carry the demand
+    #[arg(long)]
+    pub(crate) gate: bool,
+    /// Stop after so long, and say what was learnt
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    pub(crate) time_limit: Seconds,
+}
+
+/// What is served, where, and to whom.
+#[derive(Args, Clone, Debug)]
+pub struct ServeArgs {
+    /// Scenarios of this directory can be opened, and name no file outside of it
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) workspace: PathBuf,
+    /// Where to listen; other machines only reach an address of this one, and then a token is needed
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7077")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// A file whose first line is the token that is asked for; `PLIMSOLL_TOKEN` does the same
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// What may be asked.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// The capacity review of a scenario: the main job
-    Review {
-        /// The scenario
-        file: PathBuf,
-    },
+    Review(ReviewArgs),
     /// Validate a scenario: all mistakes at once, each with its line and a fix
     Check {
         /// The scenario
@@ -126,6 +172,8 @@ pub enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "name")]
         hf_config: Option<PathBuf>,
     },
+    /// Serve the studies as a web page and an HTTP API
+    Serve(ServeArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Print a completion script for a shell
@@ -176,6 +224,12 @@ pub struct ProfileArgs {
     /// Columns whose values make classes, such as `route,tenant`
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
+    /// Write it as one page that needs nothing else, with charts
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) html: Option<PathBuf>,
+    /// Put charts into the document, as a page draws them
+    #[arg(long, hide = true)]
+    pub(crate) charts: bool,
     /// A scenario whose classes say by `match` which rows are theirs; its first pool's step times say how long requests take
     #[arg(long, value_name = "FILE", conflicts_with = "by")]
     pub(crate) scenario: Option<PathBuf>,
@@ -259,6 +313,9 @@ pub struct ForecastArgs {
     /// Write a picture for each resource here, as SVG; made where it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
+    /// Write it as one page that needs nothing else, with charts
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
@@ -290,6 +347,9 @@ pub struct ReconcileArgs {
     /// Write a picture for each resource here, band against what came, as SVG; made where it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
+    /// Write it as one page that needs nothing else, with charts
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
@@ -499,6 +559,13 @@ pub struct CurveArgs {
     /// Results of a load test, to be held against the curve
     #[arg(long, value_name = "FILE")]
     pub(crate) load_test: Option<PathBuf>,
+    /// Write it as one page that needs nothing else, with charts
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) html: Option<PathBuf>,
+    /// What if: the busiest hour with other demand, lengths, hits, replicas, starts or losses, such as
+    /// `demand=2,prompt=1.5,output=1,cache_hit=0,replicas=1.5,startup=2,lost=1`
+    #[arg(long, value_name = "LEVER=VALUE,…", value_delimiter = ',', value_parser = lever, conflicts_with_all = ["pool", "hour", "load_test", "html"])]
+    pub(crate) what_if: Vec<(String, f64)>,
     /// Stop after so long and say what was learnt
     #[arg(long, value_name = "TIME", default_value = "5m")]
     pub(crate) time_limit: Seconds,
@@ -534,6 +601,9 @@ pub struct StressArgs {
     /// Show the resource table of each stress
     #[arg(long)]
     pub(crate) resources: bool,
+    /// Write it as one page that needs nothing else, with charts
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) html: Option<PathBuf>,
     /// Answer with exit code 1 where the planned fleet fails a failure shape
     #[arg(long)]
     pub(crate) gate: bool,
@@ -774,4 +844,11 @@ fn rate(text: &str) -> Result<(String, f64), String> {
 /// A moment, with its zone.
 fn instant(text: &str) -> Result<jiff::Timestamp, String> {
     text.parse().map_err(|_| "not a moment with its zone, such as 2026-11-15T09:00:00Z".to_owned())
+}
+
+/// A lever and where it is moved to.
+fn lever(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("write `LEVER=VALUE`, such as `demand=2`")?;
+    let value = value.trim().parse().map_err(|_| format!("`{value}` is no number"))?;
+    Ok((name.trim().to_owned(), value))
 }

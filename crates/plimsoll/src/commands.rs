@@ -14,9 +14,12 @@ mod pool;
 mod profile;
 mod reconcile;
 mod replay;
+mod review;
+mod serve;
 mod simulate;
 mod source;
 mod stress;
+mod what_if;
 
 use std::io::Write;
 use std::path::Path;
@@ -27,14 +30,14 @@ use plimsoll_evidence::Cases;
 use plimsoll_fleet::Catalog;
 use plimsoll_report::{
     Topic, catalog_json, catalog_text, explain_json, explain_text, performance_json,
-    performance_text, review_json, review_text, validation_json, validation_text,
+    performance_text, validation_json, validation_text,
 };
 use plimsoll_scenario::{
-    Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, profiles,
+    Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, load_typed, profiles,
 };
 use plimsoll_stats::Seed;
 use plimsoll_study::{
-    Assumption, DemandInput, Provenance, Review, demand, validate_memory, validate_performance,
+    Assumption, DemandInput, Provenance, demand, validate_memory, validate_performance,
 };
 use serde_json::{Value, json};
 
@@ -64,34 +67,17 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<Answer, Failure> 
         let (text, passes) = stress::answer(args, global, err)?;
         return Ok(Answer { text, code: u8::from(args.gate && !passes) });
     }
+    if let Command::Review(args) = &cli.command {
+        let (text, passes) = review::answer(args, global, err)?;
+        return Ok(Answer { text, code: u8::from(!passes) });
+    }
     Ok(Answer { text: text_of(cli, err)?, code: 0 })
 }
 
 fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
     let global = &cli.global;
     match &cli.command {
-        Command::Review { file } => {
-            let loaded = planned(file, global)?;
-            let mut review = review(&loaded, global)?;
-            if !loaded.scenario.pool.is_empty() {
-                review.memory = fit::pools(&loaded, global)?;
-                review.performance = performance::pools(&loaded, file, &review.memory, global)?;
-                let now = loaded.scenario.pool.iter().map(|pool| pool.replicas.now());
-                review.resident_kv_tokens_now = review
-                    .memory
-                    .iter()
-                    .zip(now)
-                    .map(|(fit, n)| fit.kv_tokens.saturating_mul(n))
-                    .collect();
-            }
-            review.headroom =
-                curve::headroom_of(&loaded, file, &review.demand, &review.memory, global)?;
-            Ok(either(
-                global,
-                || review_json(&review, crate::VERSION),
-                || review_text(&review, heading()),
-            ))
-        }
+        Command::Review(args) => Ok(review::answer(args, global, err)?.0),
         Command::Check { file } => check(file, global),
         Command::Explain { file } => {
             let loaded = scenario(file, global)?;
@@ -122,6 +108,7 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
         }
+        Command::Serve(args) => serve::answer(args, global, err),
         Command::Schema => Ok(either(
             global,
             || json!({ "schema": "plimsoll/schema/v1", "json_schema": json_schema() }),
@@ -149,6 +136,19 @@ pub(crate) fn tell(global: &Global, err: &mut dyn Write, text: &str) {
     }
 }
 
+/// Writes a page where one was asked for.
+pub(crate) fn paged(
+    out: Option<&Path>,
+    page: impl FnOnce() -> String,
+    global: &Global,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    let Some(path) = out else { return Ok(()) };
+    files::write_whole(path, &page())?;
+    tell(global, err, &format!("wrote {}", path.display()));
+    Ok(())
+}
+
 /// The JSON document or the text, whichever was asked for.
 pub(crate) fn either(
     global: &Global,
@@ -159,7 +159,12 @@ pub(crate) fn either(
 }
 
 pub(crate) fn scenario(file: &Path, global: &Global) -> Result<Loaded, Failure> {
-    let mut loaded = load(file, global.catalog.as_deref()).map_err(Failure::input)?;
+    let extra = global.catalog.as_deref();
+    let loaded = match &global.typed {
+        Some(own) => load_typed(&own.name, &own.text, &own.workspace, extra),
+        None => load(file, extra),
+    };
+    let mut loaded = loaded.map_err(Failure::input)?;
     // What the command line overrides is no longer what the file says.
     let overrides = [
         ("study.seed", "--seed", global.seed.map(|seed| seed.to_string())),
@@ -203,30 +208,6 @@ pub(crate) fn threads(global: &Global) -> usize {
     global.threads.map_or_else(available, usize::from)
 }
 
-fn review(loaded: &Loaded, global: &Global) -> Result<Review, Failure> {
-    let study = &loaded.scenario.study;
-    let as_of = today(global, loaded);
-    let lowered = loaded.demand(as_of).map_err(Failure::one)?;
-    let seed = global.seed.unwrap_or(study.seed.get());
-    let demand = counted(loaded, &lowered, study.runs.get_u32(), global)?;
-    Ok(Review {
-        name: study.name.clone(),
-        as_of: as_of.to_string(),
-        start: lowered.start.to_string(),
-        seed,
-        demand_quantile: study.demand_quantile.get(),
-        baseline_from: lowered.hour_label(demand.baseline_hour.index),
-        launch_from: demand.launch_hour.map(|hour| lowered.hour_label(hour.index)),
-        demand,
-        memory: Vec::new(),
-        resident_kv_tokens_now: Vec::new(),
-        performance: Vec::new(),
-        headroom: None,
-        notes: lowered.notes,
-        assumptions: loaded.entries.iter().filter_map(assumption).collect(),
-    })
-}
-
 /// The demand of the busiest hours, counted.
 fn counted(
     loaded: &Loaded,
@@ -252,7 +233,7 @@ fn counted(
 }
 
 /// What was not given and has no stand-in is no assumption.
-fn assumption(entry: &plimsoll_scenario::Entry) -> Option<Assumption> {
+fn assumption(entry: &plimsoll_scenario::Entry, as_of: Date) -> Option<Assumption> {
     let (provenance, source, date) = match &entry.origin {
         Origin::File { file, line } => (Provenance::Supplied, format!("{file}:{line}"), None),
         Origin::CommandLine { option } => (Provenance::Supplied, (*option).to_owned(), None),
@@ -266,7 +247,10 @@ fn assumption(entry: &plimsoll_scenario::Entry) -> Option<Assumption> {
         Origin::Absent { .. } => return None,
     };
     let (name, value) = (entry.path.clone(), Some(entry.value.clone()));
-    Some(Assumption { name, value, provenance, source, date })
+    let held = date.as_deref().and_then(|day| day.parse::<Date>().ok());
+    let age_days =
+        held.and_then(|day| as_of.since(day).ok()).map(|span| i64::from(span.get_days()));
+    Some(Assumption { name, value, provenance, source, date, age_days })
 }
 
 fn check(file: &Path, global: &Global) -> Result<String, Failure> {

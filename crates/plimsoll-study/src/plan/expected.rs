@@ -57,27 +57,26 @@ pub fn expected(
         };
         Levels { p50: own(median), planned: own(planned) }
     };
-    let rate = |class: &Class, hour: usize| {
-        let shift = class.hours[hour].changed(true);
-        (class.hours[hour].rate * shift.rate, shift)
-    };
     let classes = planned.iter().map(|class| ExpectedClass {
         name: class.name.clone(),
-        requests_per_s: levels(&class.name, &|c, h| rate(c, h).0 * c.task.mean_requests()),
-        fresh_tokens_per_s: levels(&class.name, &|c, h| {
-            let (rate, shift) = rate(c, h);
-            rate * c.task.expected(&shift).0
-        }),
-        output_tokens_per_s: levels(&class.name, &|c, h| {
-            let (rate, shift) = rate(c, h);
-            rate * c.task.expected(&shift).1
-        }),
+        requests_per_s: levels(&class.name, &|c, h| per_s(c, h)[0]),
+        fresh_tokens_per_s: levels(&class.name, &|c, h| per_s(c, h)[1]),
+        output_tokens_per_s: levels(&class.name, &|c, h| per_s(c, h)[2]),
     });
     Expected { quantile, from, start, step_s: 3600, classes: classes.collect() }
 }
 
+/// Calls, fresh prompt tokens and output tokens a second of a class in an hour, events included.
+pub(crate) fn per_s(class: &Class, hour: usize) -> [f64; 3] {
+    let Some(own) = class.hours.get(hour) else { return [0.0; 3] };
+    let shift = own.changed(true);
+    let rate = own.rate * shift.rate;
+    let (fresh, output) = class.task.expected(&shift);
+    [rate * class.task.mean_requests(), rate * fresh, rate * output]
+}
+
 /// Six digits say all that is known.
-fn digits(value: f64) -> f64 {
+pub(crate) fn digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }

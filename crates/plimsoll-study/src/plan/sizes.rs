@@ -456,7 +456,12 @@ pub(crate) struct Warm {
 
 impl Warm {
     /// What an event changes at once is known beforehand, and has a floor of its own.
-    fn of(fleet: &SimulateInput, pool: usize, (peak, events): (usize, bool), steady: u32) -> Self {
+    pub(crate) fn of(
+        fleet: &SimulateInput,
+        pool: usize,
+        (peak, events): (usize, bool),
+        steady: u32,
+    ) -> Self {
         let own: Vec<&SimulatedClass> =
             fleet.classes.iter().filter(|class| comes_to(class, fleet).contains(&pool)).collect();
         let work = |hour: usize, events: bool| -> f64 {

@@ -22,8 +22,6 @@ const CALLS: f64 = 1_500.0;
 const EDGE: f64 = 0.12;
 /// Runs of each loss.
 const RUNS_OF_LOSS: u32 = 2;
-/// Below this share of headroom a resource is tight.
-const TIGHT: f64 = 0.15;
 
 /// A resource of the table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -367,9 +365,10 @@ fn line(
     let mut broke: Option<(f64, Simulation, Option<String>)> = None;
     let edge = sweep.edge(
         |factor| {
+            sweep.begin_busy();
             let result = sweep.run(shift(factor), CALLS)?;
             let judged = judge(&result, &input);
-            let meets = judged.may_meet();
+            let meets = judged.about_meets();
             if !meets && broke.as_ref().is_none_or(|(at, ..)| factor < *at) {
                 broke = Some((factor, result, judged.fails_by));
             }
@@ -433,11 +432,7 @@ fn percent(headroom: Option<f64>) -> Option<f64> {
 }
 
 fn verdict(headroom: Option<f64>) -> RowVerdict {
-    match headroom {
-        Some(room) if room < 0.0 => RowVerdict::Shortfall,
-        Some(room) if room < TIGHT => RowVerdict::Tight,
-        _ => RowVerdict::Ok,
-    }
+    headroom.map_or(RowVerdict::Ok, RowVerdict::of)
 }
 
 /// What the runs that sized the pools showed of their engines, for all replicas together, and of what there is.

@@ -154,6 +154,23 @@ pub struct ScalingWay {
     pub complete: bool,
     /// Each pool.
     pub pools: Vec<PoolWay>,
+    /// Window by window.
+    pub series: Vec<WayPoint>,
+}
+
+/// What one window was like: of all pools together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WayPoint {
+    /// When it begins, in seconds from the end of the warm-up.
+    pub from_s: f64,
+    /// Tasks that began, a second.
+    pub offered_per_s: f64,
+    /// The share of these that were good; none where nobody came.
+    pub good: Option<f64>,
+    /// Replicas that served, on average, in the first run.
+    pub replicas: f64,
+    /// Calls that waited for an engine, on average, in the first run.
+    pub waiting: f64,
 }
 
 /// A pool in one way.
@@ -508,7 +525,28 @@ fn conclude(input: &ScalingCheckInput, way: WayKind, result: &Simulation) -> Sca
         flips_per_day: pools.iter().map(|pool| pool.flips_per_day).fold(0.0, f64::add),
         complete: result.complete,
         pools,
+        series: series(result),
     }
+}
+
+/// Window by window, all pools together.
+fn series(result: &Simulation) -> Vec<WayPoint> {
+    let began = result.goodput_timeline.iter().flatten();
+    let at = |from: f64| {
+        let windows = result.timeline.iter().flatten();
+        windows.filter(move |window| (window.from_s - from).abs() < 1e-6)
+    };
+    began
+        .map(|window| WayPoint {
+            from_s: window.from_s,
+            offered_per_s: window.offered_per_s,
+            good: window.good,
+            replicas: at(window.from_s).map(|own| own.replicas_mean).fold(0.0, f64::add),
+            waiting: at(window.from_s)
+                .map(|own| own.utilisation.waiting_mean * own.replicas_mean)
+                .fold(0.0, f64::add),
+        })
+        .collect()
 }
 
 /// The share of all tasks that is good where every class is at its target, those apart whose users leave before anything is due; none where nobody came.

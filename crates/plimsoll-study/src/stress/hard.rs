@@ -8,19 +8,32 @@ use super::result::{
 };
 use super::{Stress, StressHour, StressInput, side_by_side};
 use crate::arrivals::ps;
-use crate::curve::{Alone, ClassTarget, CurveInput, Judged, Sweep, binds, judge};
+use crate::curve::{Alone, ClassTarget, CurveInput, Judged, SETTLES_SOON, Sweep, binds, judge};
 use crate::demand::{Span, StudyError};
 use crate::headroom::at_peak;
-use crate::plan::size::{AMPLE, Question};
+use crate::plan::size::{AMPLE, Question, comes_to};
 use crate::plan::sizes::{ABOUT, LOOKED_AT};
 use crate::plan::table::placed;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, nodes};
 use crate::simulate::{Record, SimulateInput, Simulation, simulate};
 
-/// Runs of a hard time, calls of all of them, and the least seconds of each.
-const RUNS: u32 = 2;
-const CALLS: f64 = 20_000.0;
-const SECONDS: f64 = 60.0;
+/// How long a hard time is looked at.
+struct Effort {
+    runs: u32,
+    /// Of all runs.
+    calls: f64,
+    /// Seconds before it counts, and the fewest that do.
+    seconds: (f64, f64),
+}
+
+const CLOSELY: Effort = Effort { runs: 2, calls: 20_000.0, seconds: (60.0, 60.0) };
+/// As long as a review can afford.
+const BRIEFLY: Effort = Effort { runs: 1, calls: 8_000.0, seconds: (30.0, 30.0) };
+
+fn effort(input: &StressInput<'_>) -> &'static Effort {
+    if input.closely { &CLOSELY } else { &BRIEFLY }
+}
+
 /// Calls of a load that is looked at on the way to what a pool carries.
 const CALLS_OF_LINE: f64 = 1_500.0;
 /// What a pool carries is known to this share.
@@ -55,7 +68,7 @@ impl Fleets {
         let planned = placed(&input.plan, &carried.asked, &carried.sized, carried.fleet.as_ref());
         let mut both = [now, planned];
         for fleet in &mut both {
-            (fleet.runs, fleet.threads) = (RUNS, 1);
+            (fleet.runs, fleet.threads) = (effort(input).runs, 1);
         }
         let alone = |fleet: &SimulateInput| {
             let each = fleet.pools.iter().zip(&input.plan.pools).map(|(pool, facts)| {
@@ -160,7 +173,7 @@ impl<'a> Field<'a> {
                 hour,
                 events,
                 points: 0,
-                calls: CALLS,
+                calls: effort(self.input).calls,
                 longer: 0,
                 by_resource: false,
             };
@@ -471,7 +484,7 @@ impl<'a> Field<'a> {
         peak: &CurveInput,
         lost: &[Mishap],
     ) -> Result<(Judged, Simulation), StudyError> {
-        let mut fleet = at_peak(peak, CALLS, SECONDS);
+        let mut fleet = at_peak(peak, effort(self.input).calls, effort(self.input).seconds);
         let (at, lasts) = (ps(fleet.warm_up), Some(ps(1e6)));
         fleet.incidents =
             lost.iter().map(|what| Incident { at, lasts, what: what.clone() }).collect();
@@ -509,6 +522,9 @@ impl<'a> Field<'a> {
         replicas[pool] = AMPLE;
         sweep.set_replicas(&replicas);
         sweep.base.runs = 1;
+        if !self.input.closely {
+            sweep.settles = SETTLES_SOON;
+        }
         match self.carried.sized[pool].own.alone.as_ref().filter(|_| subject.as_long) {
             Some(alone) => sweep.settle_as(alone),
             None => {
@@ -522,14 +538,24 @@ impl<'a> Field<'a> {
         sweep.set_replicas(&replicas);
         let mut broke: Option<(f64, Simulation, Option<String>)> = None;
         let meets = |load: f64| {
+            sweep.begin_busy();
             let result = sweep.run(Shift { rate: load, ..Shift::NONE }, CALLS_OF_LINE)?;
             let judged = judge(&result, &input);
-            let meets = judged.may_meet();
+            let meets = judged.about_meets();
             if !meets && broke.as_ref().is_none_or(|(at, ..)| load < *at) {
                 broke = Some((load, result, judged.fails_by));
             }
             Ok(meets)
         };
+        // As much as before, for as much work: to know where to begin.
+        let work = |fleet: &SimulateInput, hour: usize, events: bool| -> f64 {
+            let met = fleet.classes.iter().filter(|c| comes_to(c, fleet).contains(&pool));
+            met.map(|class| class.class.expected_tokens(hour, events)).sum()
+        };
+        let asked = &self.carried.asked;
+        let before = work(&self.fleets.both[which], asked.hour, asked.events);
+        let now = work(&peak.fleet, peak.hour, peak.events);
+        let from = if now > 0.0 && before > 0.0 { from * before / now } else { from };
         let (holds, fails) = sweep.edge(meets, (from.clamp(0.05, 20.0), 1.3), EDGE)?;
         let (binding, signal) = match broke {
             Some((_, result, signal)) => (binds(&result).0, signal),
@@ -790,7 +816,7 @@ impl<'a> Field<'a> {
             hour: asked.hour,
             events: asked.events,
             points: 0,
-            calls: CALLS,
+            calls: effort(self.input).calls,
             longer: 0,
             by_resource: false,
         }
@@ -828,6 +854,13 @@ impl<'a> Field<'a> {
         let all: f64 = (0..hours).map(|hour| work(hour, true)).sum();
         let peak = work(asked.hour, asked.events) * hours as f64;
         if peak > 0.0 { (all / peak).min(1.0) } else { 0.0 }
+    }
+
+    /// Whether anybody is sent to a provider in the first place.
+    pub(super) fn hosts(&self) -> bool {
+        let classes = self.carried.asked.fleet.classes.iter();
+        let mut routes = classes.flat_map(|class| &class.sent.routes);
+        routes.any(|route| matches!(route.to, Target::Provider(_)))
     }
 
     /// What a fleet costs an hour, whoever comes.

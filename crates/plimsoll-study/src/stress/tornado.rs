@@ -206,10 +206,26 @@ fn needs(field: &Field<'_>, day: &Day<'_>, likely: Option<&[u32]>) -> Result<Vec
             return Ok(likely[pool]);
         }
         let size = &field.carried.sized[pool];
-        let hint = likely.map_or(size.replicas.steady, |likely| likely[pool]);
+        // As many as on the likely day, for as much work: to know where to begin.
+        let hint = likely.map_or(size.replicas.steady, |likely| {
+            let more = work(field, &fleet, pool) / work(field, &field.carried.asked.median, pool);
+            let slower = day.moved.iter().fold(1.0, |times, moved| match moved {
+                Moved::Steps(own, slower) if *own == pool => times * slower,
+                _ => times,
+            });
+            let times = if more.is_finite() { more * slower } else { 1.0 };
+            (f64::from(likely[pool]) * times).round().clamp(1.0, 1e5) as u32
+        });
         field.needs(&fleet, pool, (hint, size.own.alone.as_ref()))
     };
     (0..fleet.pools.len()).map(one).collect()
+}
+
+/// Tokens a second that come to a pool in the busiest hour.
+fn work(field: &Field<'_>, fleet: &SimulateInput, pool: usize) -> f64 {
+    let asked = &field.carried.asked;
+    let met = fleet.classes.iter().filter(|class| comes_to(class, fleet).contains(&pool));
+    met.map(|class| class.class.expected_tokens(asked.hour, asked.events)).sum()
 }
 
 /// What a day would need and cost, and how the planned fleet would do.
@@ -244,11 +260,14 @@ fn end(
     }
     fleet.runs = 1;
     let peak = field.at_busiest(fleet);
-    // Where nothing that is simulated moves, it is the likely day again.
+    // Where nothing that is simulated moves, it is the likely day again; who looks briefly does not ask how many tasks would be good on each.
     let simulated = day.moved.iter().any(|m| matches!(m, Moved::Demand(..) | Moved::Steps(..)));
-    let (attainment, variable) = match likely.filter(|_| !simulated) {
-        Some(likely) => (likely.attainment, likely.variable_usd_per_month),
-        None => {
+    let (attainment, variable) = match likely {
+        Some(likely) if !simulated => (likely.attainment, likely.variable_usd_per_month),
+        Some(likely) if !field.input.closely && !field.hosts() => {
+            (None, likely.variable_usd_per_month)
+        }
+        _ => {
             let (judged, seen) = field.whole(&peak, &[])?;
             let tokens = field.variable_usd(&seen);
             (judged.attainment, tokens.map(|usd| usd * field.mean_load() * MONTH))

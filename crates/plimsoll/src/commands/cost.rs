@@ -114,20 +114,35 @@ fn of_scenario(args: &CostArgs, file: &Path, global: &Global) -> Result<Made, Fa
         ));
     }
     let loaded = planned(file, global)?;
-    let served = Served::new(&loaded, file, global)?;
-    let simulation = simulated(&loaded, &served, global)?;
+    expected(&loaded, file, bill(args)?, global)
+}
+
+/// What the classes of a scenario would cost.
+fn expected(
+    loaded: &Loaded,
+    file: &Path,
+    bill: Option<Bill>,
+    global: &Global,
+) -> Result<Made, Failure> {
+    let served = Served::new(loaded, file, global)?;
+    let simulation = simulated(loaded, &served, global)?;
     let expected = ExpectedUsage {
         fleet: &served.fleet,
         places: served.places.clone(),
-        classes: served.paying(&loaded),
+        classes: served.paying(loaded),
         simulation: simulation.as_ref(),
         start_s: Some(served.start.as_second()),
-        seed: fleet::seed(&loaded, global),
+        seed: fleet::seed(loaded, global),
     };
     let (usage, tools) = expected_usage(&expected);
     let source = file.display().to_string();
-    let spreads = served.spreads(&loaded, global)?;
-    concluded(args, &loaded, &served, usage, (Some(&tools), &spreads), source, global)
+    let spreads = served.spreads(loaded, global)?;
+    concluded(bill, loaded, &served, usage, (Some(&tools), &spreads), source, global)
+}
+
+/// What a scenario costs with the fleet of today, for those who ask for more than that.
+pub(super) fn of_loaded(loaded: &Loaded, file: &Path, global: &Global) -> Result<Cost, Failure> {
+    Ok(expected(loaded, file, None, global)?.cost)
 }
 
 /// What the rows of a ledger cost.
@@ -160,7 +175,7 @@ fn of_ledger(args: &CostArgs, global: &Global) -> Result<Made, Failure> {
     let mut usage = source.ledger().usage(&input).map_err(|error| ledger_failure(&error))?;
     usage.notes.extend(source.warnings());
     if let (Some(served), Some(loaded)) = (&served, &loaded) {
-        let mut made = concluded(args, loaded, served, usage, (None, &[]), name, global)?;
+        let mut made = concluded(bill(args)?, loaded, served, usage, (None, &[]), name, global)?;
         made.name.clone_from(&loaded.scenario.study.name);
         return Ok(made);
     }
@@ -193,7 +208,7 @@ fn of_ledger(args: &CostArgs, global: &Global) -> Result<Made, Failure> {
 
 /// The study of a usage that a scenario has prices for.
 fn concluded(
-    args: &CostArgs,
+    bill: Option<Bill>,
     loaded: &Loaded,
     served: &Served,
     usage: Usage,
@@ -207,7 +222,7 @@ fn concluded(
     let (paid, said) = charges(&usage, &pools, &other);
     notes.extend(said);
     let input = CostInput {
-        bill: bill(args)?,
+        bill,
         between: between(&usage),
         level: loaded.scenario.study.confidence.get(),
         per_success: budget.and_then(|own| Some((own.per_success?, own.warn_at.get()))),

@@ -3,17 +3,14 @@
 use std::io::Write;
 
 use plimsoll_evidence::results;
-use plimsoll_report::{CurveDocument, LoadTestPoint, curve_json, curve_text};
+use plimsoll_report::{CurveDocument, LoadTestPoint, curve_html, curve_json, curve_text};
 use plimsoll_scenario::sections::{Scenario, Survive};
 use plimsoll_scenario::{Diagnostic, Loaded, class_targets};
 use plimsoll_sim::Mishap;
-use plimsoll_study::{
-    CURVE_CALLS, Curve, CurveInput, Demand, Fit, Headroom, HeadroomInput, Load, Lost,
-    SimulatedPool, curve, headroom,
-};
+use plimsoll_study::{CURVE_CALLS, Curve, CurveInput, Load, Lost, SimulatedPool, curve};
 
 use super::simulate::{Stop, chosen_hour};
-use super::{either, fleet, planned, today};
+use super::{either, fleet, paged, planned, today};
 use crate::args::{CurveArgs, Global};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -23,6 +20,9 @@ pub(super) fn answer(
     global: &Global,
     err: &mut dyn Write,
 ) -> Result<String, Failure> {
+    if !args.what_if.is_empty() {
+        return super::what_if::answer(args, global, err);
+    }
     // What cannot be read is said before minutes are spent.
     let tested = args.load_test.as_ref().map(|path| load_test(path)).transpose()?;
     let loaded = planned(&args.file, global)?;
@@ -71,6 +71,7 @@ pub(super) fn answer(
         result: &result,
         load_test: &tested,
     };
+    paged(args.html.as_deref(), || curve_html(&document, crate::VERSION), global, err)?;
     Ok(either(
         global,
         || curve_json(&document, crate::VERSION),
@@ -78,60 +79,8 @@ pub(super) fn answer(
     ))
 }
 
-/// Runs of each load that a review looks at, and calls of all of them.
-const REVIEW_RUNS: u32 = 4;
-const REVIEW_CALLS: f64 = 8_000.0;
-
-/// What the fleet of today may carry of what is asked of it; none where nothing serves, or not all of it can.
-pub(super) fn headroom_of(
-    loaded: &Loaded,
-    file: &std::path::Path,
-    asked: &Demand,
-    budgets: &[Fit],
-    global: &Global,
-) -> Result<Option<Headroom>, Failure> {
-    let scenario = &loaded.scenario;
-    if scenario.pool.is_empty() && scenario.provider.is_empty() || budgets.iter().any(|b| !b.fits) {
-        return Ok(None);
-    }
-    let demand = loaded.demand(today(global, loaded)).map_err(Failure::one)?;
-    let (pools, notes) = fleet::pools(loaded, file, None, global)?;
-    let of = |hour: usize, events: bool| {
-        let span = fleet::one_hour(hour, events, 60.0, 600.0);
-        let pools = (pools.clone(), notes.clone());
-        let (mut fleet, _) = fleet::input(loaded, &demand, pools, true, &span, global);
-        // A review looks at many loads; `curve` looks at each more closely.
-        fleet.runs = fleet.runs.min(REVIEW_RUNS);
-        let targets = class_targets(scenario, &fleet.classes);
-        CurveInput {
-            targets,
-            hour,
-            events,
-            points: 0,
-            calls: REVIEW_CALLS,
-            longer: 1,
-            by_resource: false,
-            fleet,
-        }
-    };
-    let baseline = of(asked.baseline_hour.index, false);
-    if baseline.fleet.classes.is_empty() {
-        return Ok(None);
-    }
-    let lost = lost(scenario, &baseline, true);
-    let input = HeadroomInput {
-        baseline,
-        launch: asked.launch_hour.map(|hour| of(hour.index, true)),
-        demand: asked,
-        classes: &demand.classes,
-        lost: &lost,
-        label: &|hour| demand.hour_label(hour),
-    };
-    headroom(&input, &|| true).map(Some).map_err(|e| failed(loaded, &e))
-}
-
-/// What may be lost at the peak: whatever the study asks to survive, and in any case a replica of each pool where that is asked for.
-pub(super) fn lost(scenario: &Scenario, peak: &CurveInput, replicas: bool) -> Vec<Lost> {
+/// What may be lost at the peak: whatever the study asks to survive.
+pub(super) fn lost(scenario: &Scenario, peak: &CurveInput) -> Vec<Lost> {
     let asked = &scenario.study.reliability;
     let count = asked.count.get_u32();
     let pools = || peak.fleet.pools.iter().enumerate().filter(|(_, pool)| pool.life.replicas > 0);
@@ -147,7 +96,7 @@ pub(super) fn lost(scenario: &Scenario, peak: &CurveInput, replicas: bool) -> Ve
         n => format!("{n} {many}"),
     };
     let mut all = Vec::new();
-    if replicas || matches!((asked.survive, count), (Survive::Replica, 1)) {
+    if matches!((asked.survive, count), (Survive::Replica, 1)) {
         all.extend(each("a replica", &|pool| Mishap::Replicas(pool, 1)));
     }
     all.extend(match asked.survive {

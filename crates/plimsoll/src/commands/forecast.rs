@@ -12,7 +12,7 @@ use plimsoll_ledger::{
     Classing, HistoryInput, HistoryScan, Ledger, LedgerError, ScanInput, ServiceInput, ServiceSlo,
 };
 use plimsoll_report::{
-    ClassesBy, ForecastFile, ForecastHead, InflectionFile, LevelsFile, ScenarioRef,
+    ClassesBy, ForecastFile, ForecastHead, InflectionFile, LevelsFile, ScenarioRef, forecast_html,
     forecast_pictures, forecast_text,
 };
 use plimsoll_scenario::{Diagnostic, Foresight, Loaded, Range, horizon, startup_p90};
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use super::ledger::ledger_failure;
 use super::pool::usage;
 use super::source::{Source, named, threads_of};
-use super::{clock, either, scenario, tell, threads, today};
+use super::{clock, either, paged, scenario, tell, threads, today};
 use crate::args::{ForecastArgs, Global};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -176,6 +176,7 @@ pub(super) fn answer(
             tell(global, err, &format!("wrote {}", directory.join(name).display()));
         }
     }
+    paged(args.html.as_deref(), || forecast_html(&file, &found), global, err)?;
     Ok(either(global, || json!(file), || forecast_text(&file, &found, heading())))
 }
 

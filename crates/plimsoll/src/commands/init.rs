@@ -53,7 +53,7 @@ pub(super) fn init(
 fn sample_log(seed: u64) -> String {
     let seed = Seed::new(seed);
     let mut out = String::from(
-        "ts_arrival,request_id,task_id,attempt,route,tenant,model,prompt_tokens,cached_tokens,output_tokens,ttft_s,e2e_s,status,finish_reason\n",
+        "ts_arrival,request_id,task_id,attempt,route,tenant,model,prompt_tokens,cache_read_tokens,output_tokens,ttft_s,e2e_s,status,finish_reason\n",
     );
     // The parameters are fixed, so none of these can fail; an empty log would show in the tests.
     let Some((task, arrivals)) = sample_workload(seed) else { return out };

@@ -42,7 +42,9 @@ pub(super) fn answer(
     result.notes.extend(stop.notes());
     tell(global, err, &format!("planned in {:.2} s", stop.seconds()));
     let study = &loaded.scenario.study;
-    let assumptions: Vec<Assumption> = loaded.entries.iter().filter_map(assumption).collect();
+    let day = today(global, &loaded);
+    let assumptions: Vec<Assumption> =
+        loaded.entries.iter().filter_map(|entry| assumption(entry, day)).collect();
     let from = if loaded.outlook.is_some() { "ledger" } else { "scenario" };
     let expected = expected(
         &gathered.demand.classes,
@@ -102,7 +104,7 @@ fn other_plan(path: &Path) -> Result<Value, Failure> {
 }
 
 /// Sixteen digits that differ where texts do.
-fn fingerprint(text: &str) -> String {
+pub(super) fn fingerprint(text: &str) -> String {
     format!("{:016x}", twox_hash::XxHash3_128::oneshot(text.as_bytes()) >> 64)
 }
 
@@ -192,7 +194,13 @@ impl Gathered {
         global: &Global,
         question: impl FnOnce(PlanInput<'_>, Vec<String>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let scenario = &loaded.scenario;
+        self.asked(loaded)?;
+        let counted = super::counted(loaded, &self.demand, COUNTED, global)?;
+        self.ask_of(loaded, horizon, global, &counted, question)
+    }
+
+    /// Whether anybody asks for anything.
+    fn asked(&self, loaded: &Loaded) -> Result<(), Failure> {
         if self
             .demand
             .classes
@@ -206,7 +214,19 @@ impl Gathered {
                     .help("give a class a `rate` above 0"),
             ));
         }
-        let counted = super::counted(loaded, &self.demand, COUNTED, global)?;
+        Ok(())
+    }
+
+    /// The same where the demand of the busiest hours has been counted.
+    pub(super) fn ask_of<R>(
+        &self,
+        loaded: &Loaded,
+        horizon: PlanHorizon,
+        global: &Global,
+        counted: &plimsoll_study::Demand,
+        question: impl FnOnce(PlanInput<'_>, Vec<String>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let scenario = &loaded.scenario;
         let baseline_hour = counted.baseline_hour.index;
         let launch_hour = counted.launch_hour.map(|hour| hour.index);
         let span = fleet::one_hour(
@@ -236,7 +256,7 @@ impl Gathered {
             .collect();
         let label = |hour: usize| self.demand.hour_label(hour);
         let before = |hour: usize, hours: f64| self.demand.label_before(hour, hours as i64);
-        let lost = |peak: &CurveInput| super::curve::lost(scenario, peak, false);
+        let lost = |peak: &CurveInput| super::curve::lost(scenario, peak);
         let caps = scenario.budget.as_ref();
         let usd = |micros: i64| micros as f64 / 1e6;
         let as_of = today(global, loaded).to_zoned(jiff::tz::TimeZone::UTC);
@@ -247,7 +267,7 @@ impl Gathered {
             targets,
             median: of(&self.median).0.classes,
             demand_quantile: scenario.study.demand_quantile.get(),
-            demand: &counted,
+            demand: counted,
             classes: &self.demand.classes,
             baseline_hour,
             launch_hour,

@@ -6,8 +6,8 @@ use std::path::Path;
 use plimsoll_ledger::{Classing, Ledger, ScanInput, Scanned, TaskOutcomes};
 use plimsoll_perf::constants;
 use plimsoll_report::{
-    Bench, BenchInput, BenchRow, BenchTool, ProfileHead, SCENARIO_POINTS, ScenarioClass, bench_of,
-    profile_json, profile_text, scenario_of,
+    Bench, BenchInput, BenchRow, BenchTool, Chart, ProfileHead, SCENARIO_POINTS, ScenarioClass,
+    bench_of, profile_charts, profile_html, profile_json, profile_text, scenario_of,
 };
 use plimsoll_scenario::{Diagnostic, Loaded};
 use plimsoll_stats::Seed;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::ledger::{ledger_failure, query_failure};
 use super::source::{Source, named, threads_of};
-use super::{either, fit, performance, scenario, tell, threads};
+use super::{either, fit, paged, performance, scenario, tell, threads};
 use crate::args::{self, Global, ProfileArgs};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -81,11 +81,16 @@ pub(super) fn answer(
         tell(global, err, &format!("run it there with:\n  {}", bench.command));
         bench.notes.iter().for_each(|note| tell(global, err, &format!("note: {note}")));
     }
+    paged(args.html.as_deref(), || profile_html(profile, &head, crate::VERSION), global, err)?;
     Ok(either(
         global,
         || {
             let mut document = profile_json(profile, &head, crate::VERSION);
             document["outcomes"] = json!(found.outcomes);
+            if args.charts {
+                let charts = profile_charts(profile);
+                document["charts"] = charts.iter().map(Chart::json).collect();
+            }
             document
         },
         || profile_text(profile, &head, heading()),

@@ -7,7 +7,7 @@ use plimsoll_forecast::Actuals;
 use plimsoll_ledger::{ClassService, Ledger, ServiceInput};
 use plimsoll_report::{
     ForecastFile, LevelsFile, PastReconciliation, ReconcileDocument, accuracy_text, learnt,
-    past_reconciliation, reconcile_json, reconcile_pictures, reconcile_text,
+    past_reconciliation, reconcile_html, reconcile_json, reconcile_pictures, reconcile_text,
 };
 use plimsoll_scenario::Diagnostic;
 use plimsoll_stats::Seed;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::forecast::{Asked, Counted, hash, joined, levels, objectives};
 use super::ledger::ledger_failure;
 use super::source::Source;
-use super::{clock, either, scenario, tell};
+use super::{clock, either, paged, scenario, tell};
 use crate::args::{Global, ReconcileArgs};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -157,6 +157,7 @@ pub(super) fn answer(
             tell(global, err, &format!("wrote {}", directory.join(name).display()));
         }
     }
+    paged(args.html.as_deref(), || reconcile_html(&document, &actual), global, err)?;
     Ok(either(global, || reconcile_json(&document), || reconcile_text(&document, heading())))
 }
 

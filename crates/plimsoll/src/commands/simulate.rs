@@ -323,6 +323,8 @@ pub(super) struct Stop {
     progress: bool,
     out_of_time: AtomicBool,
     last: std::sync::atomic::AtomicU64,
+    /// Whoever waits, where that is not a shell.
+    work: Option<plimsoll_web::Work>,
 }
 
 impl Stop {
@@ -332,7 +334,16 @@ impl Stop {
     )]
     pub(super) fn new(limit: f64, global: &Global) -> Self {
         static HANDLER: OnceLock<()> = OnceLock::new();
+        let work = global.typed.as_ref().map(|typed| typed.work.clone());
+        if work.is_none() {
+            INTERRUPTED.store(false, Ordering::Relaxed);
+        }
+        // Ctrl-C is for whoever has the shell.
+        let handle = work.is_none();
         HANDLER.get_or_init(|| {
+            if !handle {
+                return;
+            }
             // Without a handler Ctrl-C ends the program, as it always did.
             let _ = ctrlc::set_handler(|| {
                 if INTERRUPTED.swap(true, Ordering::Relaxed) {
@@ -340,7 +351,6 @@ impl Stop {
                 }
             });
         });
-        INTERRUPTED.store(false, Ordering::Relaxed);
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         Self {
             started: Instant::now(),
@@ -348,6 +358,7 @@ impl Stop {
             progress: terminal && !global.quiet,
             out_of_time: AtomicBool::new(false),
             last: std::sync::atomic::AtomicU64::new(0),
+            work,
         }
     }
 
@@ -364,7 +375,10 @@ impl Stop {
                 "\rsimulating for {second} s; Ctrl-C stops and says what was learnt "
             );
         }
-        !INTERRUPTED.load(Ordering::Relaxed)
+        match &self.work {
+            Some(work) => work.go_on(),
+            None => !INTERRUPTED.load(Ordering::Relaxed),
+        }
     }
 
     pub(super) fn seconds(&self) -> f64 {

@@ -3,20 +3,20 @@
 use std::io::Write;
 use std::path::Path;
 
-use plimsoll_report::{StressDocument, stress_json, stress_text};
+use plimsoll_report::{StressDocument, stress_html, stress_json, stress_text};
 use plimsoll_scenario::sections::{Change, Scenario};
 use plimsoll_scenario::{
     Diagnostic, Effect, Loaded, condition, proposed_classes, stresses, uncertain,
 };
 use plimsoll_study::{
-    Condition, PlanInput, PoolFacts, Proposed, SimulatedClass, StressInput, StressResult, stress,
+    Condition, PlanInput, PoolFacts, Proposed, SimulatedClass, StressInput, stress,
 };
 use plimsoll_workload::Shift;
 
 use super::plan::Gathered;
 use super::plan::candidates::proposed;
 use super::simulate::Stop;
-use super::{either, fleet, planned, tell, today};
+use super::{either, fleet, paged, planned, tell, today};
 use crate::args::{Global, PlanHorizon, StressArgs};
 use crate::failure::Failure;
 use crate::heading;
@@ -31,7 +31,8 @@ pub(super) fn answer(
     let stop = Stop::new(args.time_limit.get(), global);
     let gathered = Gathered::new(&loaded, &args.file, global)?;
     let mut result = gathered.ask(&loaded, PlanHorizon::Deciding, global, |input, notes| {
-        let mut result = try_all(&loaded, &args.file, &gathered, input, &|| stop.go_on())?;
+        let asked = asked(&loaded, &args.file, &gathered, input)?;
+        let mut result = stress(asked, &|| stop.go_on()).map_err(|e| failed(&loaded, &e))?;
         result.notes.extend(notes);
         Ok(result)
     })?;
@@ -49,6 +50,7 @@ pub(super) fn answer(
         result: &result,
         resources: args.resources,
     };
+    paged(args.html.as_deref(), || stress_html(&document, crate::VERSION), global, err)?;
     let passes = result.failure_shapes.iter().all(|shape| shape.pass != Some(false));
     let text = either(
         global,
@@ -58,13 +60,21 @@ pub(super) fn answer(
     Ok((text, passes))
 }
 
-fn try_all(
+pub(super) fn failed(loaded: &Loaded, error: &dyn std::fmt::Display) -> Failure {
+    no_answer(loaded.source.name(), error)
+}
+
+pub(super) fn no_answer(name: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::one(Diagnostic::about("no-stress", name.to_owned(), error.to_string()))
+}
+
+/// All that is tried, and on what.
+pub(super) fn asked<'a>(
     loaded: &Loaded,
     file: &Path,
     gathered: &Gathered,
-    input: PlanInput<'_>,
-    go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<StressResult, Failure> {
+    input: PlanInput<'a>,
+) -> Result<StressInput<'a>, Failure> {
     let scenario = &loaded.scenario;
     let classes = input.fleet.classes.clone();
     let (hour, events) = match input.launch_hour {
@@ -84,7 +94,7 @@ fn try_all(
     let own = |class: &SimulatedClass| {
         scenario.class.iter().find(|own| own.name.as_str() == class.class.name)
     };
-    let stressed = StressInput {
+    Ok(StressInput {
         stresses: stresses(scenario, &classes),
         uncertain: uncertain(loaded, &classes, (gathered.demand.start, hour, events), &pools),
         changes: changes?,
@@ -101,10 +111,8 @@ fn try_all(
                 })
             })
             .collect(),
+        closely: true,
         plan: input,
-    };
-    stress(stressed, go_on).map_err(|error| {
-        Failure::one(Diagnostic::about("no-stress", loaded.source.name(), error.to_string()))
     })
 }
 

@@ -1,0 +1,206 @@
+use super::sample::{NAME, review};
+use super::*;
+use crate::page::{Block, Section, plotly_script};
+use crate::text::Heading;
+
+fn charts(sections: &[Section]) -> Vec<Value> {
+    let blocks = sections.iter().flat_map(|own| &own.blocks);
+    blocks
+        .filter_map(|block| match block {
+            Block::Chart(chart) => Some(chart.json()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_page_is_one_file_that_says_it_in_order() {
+    let page = review_html(&review(), "0.1.0");
+    assert!(page.len() < 8_000_000, "{}", page.len());
+    let own = page.replace(plotly_script(), "");
+    assert_eq!(own.matches("<h1").count(), 1);
+    assert!(!own.contains("<b>") && !own.contains("<img"));
+    for load in ["http://", "https://", "src=\"", "@import"] {
+        assert!(!own.contains(load), "{load}");
+    }
+    let order = [
+        "verdict",
+        "launch",
+        "plan",
+        "stress",
+        "cost",
+        "curve",
+        "memory",
+        "ahead",
+        "windows",
+        "tornado",
+        "cost-tree",
+        "register",
+        "signals",
+        "questions",
+        "assumptions",
+        "method",
+    ];
+    let places: Vec<usize> =
+        order.iter().map(|id| own.find(&format!("<section id=\"{id}\"")).expect(id)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    // Every id is there once, and every link of the contents leads to one.
+    let ids: Vec<&str> =
+        own.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let mut once = ids.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), ids.len());
+    for link in own.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(ids.contains(&link), "{link}");
+    }
+}
+
+#[test]
+fn every_chart_says_its_numbers_and_has_units() {
+    let charts = charts(&sections(&review(), "0.1.0"));
+    let ids: Vec<&str> = charts.iter().filter_map(|chart| chart["id"].as_str()).collect();
+    let expect = [
+        "reserve-0",
+        "stress",
+        "curve",
+        "latency",
+        "memory",
+        "ahead-requests",
+        "windows",
+        "tornado",
+        "cost-tree",
+    ];
+    assert_eq!(ids, expect);
+    for chart in &charts {
+        let alt = chart["alt"].as_str().expect("there is a sentence");
+        assert!(
+            alt.chars().any(|letter| letter.is_ascii_digit()) || chart["id"] == "stress",
+            "{alt}"
+        );
+        assert!(chart["data"].as_array().is_some_and(|data| !data.is_empty()));
+        let axis =
+            |name: &str| chart["layout"][name]["title"]["text"].as_str().unwrap_or("").to_owned();
+        let named = format!("{}{}", axis("xaxis"), axis("yaxis"));
+        assert!(!named.is_empty() || chart["id"] == "cost-tree", "{}", chart["id"]);
+    }
+    // The demand ahead stands at its dates, against both lines.
+    let fan = &charts[5];
+    assert_eq!(fan["data"][0]["x"][63], "2026-11-18T15:00");
+    let levels: Vec<&Value> =
+        fan["layout"]["shapes"].as_array().expect("shapes").iter().map(|own| &own["y0"]).collect();
+    assert!(levels.contains(&&json!(48.0)) && levels.contains(&&json!(82.0)), "{levels:?}");
+}
+
+#[test]
+fn the_first_screen_fits_and_says_as_much_without_colour() {
+    let mut review = review();
+    let plain = review_text(&review, Heading::Plain);
+    insta::assert_snapshot!(plain, @r#"
+    chat </script><b>launch</b> | *x*
+    As of 2026-11-15 · demand at its p95 · seed 7 · 8 runs
+
+    Today's 8 replicas do not carry the launch: output tokens run out first, from
+      Wed 2026-11-18 15:00 UTC; 13 replicas of `chat` would, for $61,000 a month.
+
+    what runs out first
+    p95 over 10 s windows: baseline from Tue 2026-11-17 14:00 UTC, launch from Wed
+      2026-11-18 15:00 UTC
+    resource              baseline  launch  line now  planned  headroom  today
+    requests                    52    88.4      67.6      109      -31%  tight
+    output tokens            1.23M   2.10M     1.60M    2.59M      -31%  SHORTFALL
+    a provider with a v…        52    88.4      67.6      109      -31%  ok
+      First to run out: output tokens, headroom -31%, from Wed 2026-11-18 15:00 UTC;
+        the first signal of it is tpot at `chat`, memory bandwidth binding.
+
+    the plan
+      chat: 8 -> 13 replicas = 8 steady + 2 failure + 1 rollout + 1 warm + 1
+        forecast; 8 to 10 carry the planned demand; 26 devices
+      order 10 h100-80g in eu-west by Mon 2026-10-19 15:00 UTC, WHICH HAS PASSED
+
+    hard times
+      launch x2: today BREAKS (ttft, memory bandwidth of chat); planned BREAKS
+        (next: tpot)
+      cold caches: today BREAKS (ttft, memory bandwidth of chat); planned holds
+      failure shapes: the planned fleet passes 1 of 2; FAIL: retry storm
+
+    what it costs
+      One success: $0.006100 ($0.006000 to $0.006300 at 95%, 8 tasks); $0.004900
+        without idle time, reserve and what is paid anyway.
+      A month: $44,100 ($39,000 to $44,100), with the floors of the calendar;
+        $61,300 were the peak's fleet kept all the time.
+      budget.monthly of 40,000 $ TRIPS Sat 2026-12-12 08:00 UTC, after the replicas
+        of today are too few
+
+      Note: Spot devices may be taken away.
+
+    Rests on 2 assumptions. `--html FILE` has all of it with charts, `--markdown`
+      for a pull request, `--json` for scripts.
+    "#);
+    assert!(plain.lines().count() <= 60, "{}", plain.lines().count());
+    let coloured = review_text(&review, Heading::Bold);
+    assert!(coloured.contains("\x1b[1;31mSHORTFALL\x1b[0m"));
+    let mut without = coloured;
+    for code in ["\x1b[1;31m", "\x1b[1m", "\x1b[0m"] {
+        without = without.replace(code, "");
+    }
+    assert_eq!(without, plain);
+    // Whatever it is called, and whatever is not known.
+    review.name = "n".repeat(200);
+    review.verdict.says = format!("{} {}", "w".repeat(170), "é ".repeat(90));
+    for text in [review_text(&review, Heading::Plain), plain] {
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{widest:?}");
+    }
+    (review.plan, review.stress, review.cost) = (None, None, None);
+    assert!(review_text(&review, Heading::Plain).contains("demand of the busiest hours"));
+    assert!(review_html(&review, "0.1.0").contains("id=\"launch\""));
+}
+
+#[test]
+fn markdown_says_the_same_and_escapes_names() {
+    let text = review_markdown(&review(), "0.1.0");
+    assert!(
+        text.starts_with("# Capacity review: chat &lt;/script&gt;&lt;b&gt;launch"),
+        "{}",
+        &text[..80]
+    );
+    assert!(!text.contains(NAME) && !text.contains("<img"));
+    // Every row of a table has as many cells as its head.
+    let mut cells = None;
+    for line in text.lines() {
+        if !line.starts_with('|') {
+            cells = None;
+            continue;
+        }
+        let own = line.replace("\\|", "").matches('|').count();
+        assert_eq!(*cells.get_or_insert(own), own, "{line}");
+    }
+    for title in ["## Verdict", "## What runs out first", "## Service curve", "## Method"] {
+        assert!(text.contains(title), "{title}");
+    }
+}
+
+#[test]
+fn hard_times_have_a_page_of_their_own() {
+    let review = review();
+    let result = review.stress.as_ref().expect("there is one");
+    let document = crate::StressDocument {
+        name: NAME,
+        file: "chat.toml",
+        as_of: "2026-11-15",
+        seed: 7,
+        attainment: 0.99,
+        quantile: 0.95,
+        result,
+        resources: false,
+    };
+    let page = crate::stress_html(&document, "0.1.0");
+    let own = page.replace(plotly_script(), "");
+    assert!(
+        own.contains("chart-tornado")
+            && own.contains("chart-stress")
+            && own.contains("retry storm")
+    );
+    assert!(!own.contains("<b>"));
+}

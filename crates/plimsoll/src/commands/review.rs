@@ -1,0 +1,154 @@
+//! `review`: all of it, in one document.
+
+use std::io::Write;
+use std::path::Path;
+
+use plimsoll_report::{review_html, review_json, review_markdown, review_text};
+use plimsoll_scenario::{Demand, Loaded};
+use plimsoll_study::{Assumption, Cost, Fit, Review, ReviewParts, Whole, review, whole};
+use plimsoll_workload::Class;
+
+use super::plan::Gathered;
+use super::simulate::Stop;
+use super::{
+    assumption, cost, counted, either, fit, fleet, paged, performance, planned, stress, tell, today,
+};
+use crate::args::{Global, PlanHorizon, ReviewArgs};
+use crate::failure::Failure;
+use crate::heading;
+
+/// Levels of the fan, the median first.
+const LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
+/// Hours after which a forecast is held against what came, where its horizon is longer.
+const RECONCILE_HOURS: usize = 168;
+
+/// The review, and whether it passes: a plan exists and, behind a gate, today's fleet carries the demand.
+pub(super) fn answer(
+    args: &ReviewArgs,
+    global: &Global,
+    err: &mut dyn Write,
+) -> Result<(String, bool), Failure> {
+    let loaded = planned(&args.file, global)?;
+    let stop = Stop::new(args.time_limit.get(), global);
+    let mut review =
+        made(&loaded, &args.file, global, &|done| report(global, done), &|| stop.go_on())?;
+    review.notes.extend(stop.notes());
+    paged(args.html.as_deref(), || review_html(&review, crate::VERSION), global, err)?;
+    paged(args.markdown.as_deref(), || review_markdown(&review, crate::VERSION), global, err)?;
+    // Scripts want the document and nothing else.
+    if !global.json {
+        tell(global, err, &format!("reviewed in {:.2} s", stop.seconds()));
+    }
+    let verdict = &review.verdict;
+    let passes =
+        verdict.plan_exists != Some(false) && !(args.gate && verdict.today_holds == Some(false));
+    let text =
+        either(global, || review_json(&review, crate::VERSION), || review_text(&review, heading()));
+    Ok((text, passes))
+}
+
+/// Whoever waits hears how much of it is done.
+pub(super) fn report(global: &Global, thousandths: u32) {
+    if let Some(typed) = &global.typed {
+        typed.work.at(thousandths);
+    }
+}
+
+/// Makes a review. `at` hears how much of it is done, in thousandths.
+pub(super) fn made(
+    loaded: &Loaded,
+    file: &Path,
+    global: &Global,
+    at: &(dyn Fn(u32) + Sync),
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Review, Failure> {
+    let (study, day) = (&loaded.scenario.study, today(global, loaded));
+    let lowered = loaded.demand(day).map_err(Failure::one)?;
+    let demand = counted(loaded, &lowered, study.runs.get_u32(), global)?;
+    let mut notes = lowered.notes.clone();
+    let (mut memory, mut best, mut replicas_now) = (Vec::new(), Vec::new(), Vec::new());
+    if !loaded.scenario.pool.is_empty() {
+        memory = fit::pools(loaded, global)?;
+        best = performance::pools(loaded, file, &memory, global)?;
+        replicas_now = loaded.scenario.pool.iter().map(|pool| pool.replicas.now()).collect();
+    }
+    at(50);
+    let (found, spent) = match serves(loaded, &memory) {
+        true => {
+            let (found, said) = whole_of(loaded, file, global, &demand, at, go_on)?;
+            notes.extend(said);
+            (Some(found), priced(loaded, file, global, &mut notes))
+        }
+        false => (None, None),
+    };
+    notes.dedup();
+    let assumptions: Vec<Assumption> =
+        loaded.entries.iter().filter_map(|entry| assumption(entry, day)).collect();
+    Ok(review(ReviewParts {
+        name: study.name.clone(),
+        as_of: day.to_string(),
+        start: lowered.start.to_string(),
+        seed: fleet::seed(loaded, global).get(),
+        demand_quantile: study.demand_quantile.get(),
+        baseline_from: lowered.hour_label(demand.baseline_hour.index),
+        launch_from: demand.launch_hour.map(|hour| lowered.hour_label(hour.index)),
+        reconcile_on: reconcile_on(&lowered),
+        levels: levels(loaded, day)?,
+        from: if loaded.outlook.is_some() { "ledger" } else { "scenario" },
+        demand,
+        whole: found,
+        cost: spent,
+        memory,
+        replicas_now,
+        performance: best,
+        notes,
+        assumptions,
+    }))
+}
+
+/// Whether anything serves, and fits where it is.
+fn serves(loaded: &Loaded, memory: &[Fit]) -> bool {
+    let scenario = &loaded.scenario;
+    !(scenario.pool.is_empty() && scenario.provider.is_empty()) && memory.iter().all(|fit| fit.fits)
+}
+
+fn whole_of(
+    loaded: &Loaded,
+    file: &Path,
+    global: &Global,
+    demand: &plimsoll_study::Demand,
+    at: &(dyn Fn(u32) + Sync),
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<(Whole, Vec<String>), Failure> {
+    let gathered = Gathered::new(loaded, file, global)?;
+    gathered.ask_of(loaded, PlanHorizon::Deciding, global, demand, |input, notes| {
+        let mut asked = stress::asked(loaded, file, &gathered, input)?;
+        asked.closely = false;
+        let found = whole(asked, &|done| at(50 + done * 9 / 10), go_on);
+        Ok((found.map_err(|e| stress::failed(loaded, &e))?, notes))
+    })
+}
+
+/// What it costs; where that cannot be said, why.
+fn priced(loaded: &Loaded, file: &Path, global: &Global, notes: &mut Vec<String>) -> Option<Cost> {
+    match cost::of_loaded(loaded, file, global) {
+        Ok(cost) => Some(cost),
+        Err(failure) => {
+            let why = failure.diagnostics().into_iter().map(|d| d.message);
+            notes.extend(why.map(|why| format!("what it costs cannot be said: {why}")));
+            None
+        }
+    }
+}
+
+/// Every class, hour by hour, at each level of what is not known.
+fn levels(loaded: &Loaded, day: jiff::civil::Date) -> Result<Vec<(f64, Vec<Class>)>, Failure> {
+    let of = |level: f64| Ok((level, loaded.demand_at(day, level).map_err(Failure::one)?.classes));
+    LEVELS.into_iter().map(of).collect()
+}
+
+/// When the horizon is over, or a week after its start.
+fn reconcile_on(demand: &Demand) -> String {
+    let hours = demand.classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
+    demand.hour_label(hours.min(RECONCILE_HOURS))
+}
