@@ -134,7 +134,18 @@ impl Commands {
         work: &Work,
     ) -> Outcome {
         // Where a path is no text, nothing can be typed.
-        let path = path.to_str().ok_or_else(|| Refused::Input(Vec::new()))?;
+        let path = path.to_str().ok_or_else(|| {
+            let message = "lies where no command can name it: its path is no text".to_owned();
+            let (code, file) = ("unreadable-file".to_owned(), name.to_owned());
+            Refused::Input(vec![Problem {
+                code,
+                message,
+                file,
+                line: None,
+                column: None,
+                help: None,
+            }])
+        })?;
         let typed = [&["plimsoll", "--json", "--quiet"], words, &["--", path]].concat();
         let refused = |failure: Failure| self.refused(failure, (path, name), work);
         let mut cli =
@@ -159,7 +170,9 @@ fn document(text: &str, work: &Work) -> Outcome {
     if !work.go_on() {
         return Err(Refused::Stopped);
     }
-    Ok(serde_json::from_str(text).unwrap_or(Value::Null))
+    // Whoever prints something else with `--json` has a bug, which the server catches and tells.
+    Ok(serde_json::from_str(text)
+        .unwrap_or_else(|error| unreachable!("a command printed no document: {error}")))
 }
 
 fn key(asked: &Asked) -> String {
