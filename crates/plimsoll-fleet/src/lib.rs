@@ -20,6 +20,7 @@ mod engine;
 mod fact;
 mod hardware;
 mod hf;
+pub mod metrics;
 mod price;
 mod step_time;
 

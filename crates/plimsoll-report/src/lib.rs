@@ -32,6 +32,7 @@ mod stress;
 mod task;
 mod text;
 mod validation;
+mod watch;
 mod what_if;
 
 pub use bench::{Bench, BenchInput, BenchRow, BenchTool, bench_of};
@@ -72,7 +73,7 @@ pub use text::{Heading, table};
 pub use validation::{
     group_table, performance_json, performance_text, validation_json, validation_text,
 };
-
+pub use watch::{watch_line, watch_text};
 pub use what_if::{what_if_chart, what_if_json, what_if_text};
 
 /// What the catalogue is asked for.

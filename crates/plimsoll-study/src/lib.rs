@@ -56,6 +56,7 @@ mod steady;
 mod stress;
 mod validate;
 mod validate_performance;
+mod watch;
 mod what_if;
 
 pub use arrivals::{SimulatedClass, Spell, Surge};
@@ -102,8 +103,11 @@ pub use performance::{
 };
 pub use plan::{
     Alternative, Autoscaler, BudgetPlan, Candidate, Cap, Caps, ClassLabels, Expected,
-    ExpectedClass, ExpectedLevels, FirstToRunOut, Fleet, Floor, HourCost, Nodes, Obstacle, Order,
-    Parallelism, PlaceFacts, Placed, Placement, Plan, PlanInput, PlannedPool, PoolFacts,
+    ExpectedClass, ExpectedLevels, FileBehaviour, FileClassLimits, FileFlags, FileFleet, FileFloor,
+    FileForecast, FileForecastClass, FileLevels, FileLimit, FileLimits, FileNodes, FilePlacement,
+    FilePolicy, FilePool, FileResource, FileScaling, FileTenantLimits, FileThreshold,
+    FirstToRunOut, Fleet, Floor, HourCost, LineClass, Nodes, Obstacle, Order, Parallelism,
+    PlaceFacts, Placed, Placement, Plan, PlanFile, PlanInput, PlannedPool, PoolFacts, PoolLine,
     PoolWindows, PriceFacts, Proof, Replicas, ReserveAsked, ReserveLine, ResourceRow, ScalingPlan,
     StartupPrice, TokenPrices, UnitOfLoss, WindowCost, expected, plan,
 };
@@ -163,6 +167,10 @@ pub use validate::{
 pub use validate_performance::{
     GroupError, NotSeen, NumberOutcome, PerformanceOutcome, PerformanceSummary,
     PerformanceValidation, Ranking, validate_performance,
+};
+pub use watch::{
+    Advice, Ask, Drift, ForecastNow, InflectionNow, PoolAdvice, PoolSighting, ReplicaNow,
+    ReplicaSighting, ResourceNow, Sighting, Watcher,
 };
 pub use what_if::{
     WhatIf, WhatIfBase, WhatIfBasis, WhatIfCost, WhatIfLevers, WhatIfLine, WhatIfPoint, WhatIfPool,

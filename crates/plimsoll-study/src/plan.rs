@@ -6,8 +6,10 @@
 mod admit;
 mod alternatives;
 pub(crate) mod expected;
+mod file;
 mod follow;
 pub(crate) mod hours;
+mod line;
 pub(crate) mod money;
 mod place;
 mod reserve;
@@ -24,9 +26,16 @@ use self::admit::admit;
 pub use self::alternatives::{Alternative, Candidate};
 use self::alternatives::{Tried, shapes, tried, weighed};
 pub use self::expected::{Expected, ExpectedClass, Levels as ExpectedLevels, expected};
+pub use self::file::{
+    FileBehaviour, FileClassLimits, FileFlags, FileFleet, FileFloor, FileForecast,
+    FileForecastClass, FileLevels, FileLimit, FileLimits, FileNodes, FilePlacement, FilePolicy,
+    FilePool, FileResource, FileScaling, FileTenantLimits, FileThreshold, PlanFile,
+};
 use self::follow::follow;
 pub use self::follow::{Autoscaler, PoolWindows, ScalingPlan, WindowCost};
 use self::hours::{Hours, hours};
+use self::line::pool_lines;
+pub use self::line::{LineClass, PoolLine};
 use self::money::budget;
 pub use self::money::{BudgetPlan, Cap, Caps, HourCost, Order, StartupPrice, TokenPrices};
 use self::place::{Choice, Found, place};
@@ -361,6 +370,7 @@ pub(crate) fn built(
     }
     let limits = admit(input, &asked, &mut sized, go_on)?;
     let scaling = follow(input, &asked, &sized, &by_hour, &limits, go_on)?;
+    let lines = pool_lines(input, &asked, &sized);
     alternatives.extend(shapes(input, &asked, &sized, go_on)?);
     if !go_on() {
         // What was not finished stands in nobody's way.
@@ -384,6 +394,7 @@ pub(crate) fn built(
         first_to_run_out: table.first,
         cliff: table.cliff,
         losses: peak.losses,
+        lines,
         limits,
         scaling,
         budget,

@@ -236,6 +236,7 @@ fn plan() -> Plan {
             first_signal: Some("tpot".to_owned()),
         }),
         cliff: Some(1.4),
+        lines: Vec::new(),
         limits: Vec::new(),
         scaling: ScalingPlan {
             advised: true,

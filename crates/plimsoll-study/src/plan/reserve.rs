@@ -1,6 +1,6 @@
 //! Replicas beside those that the demand needs, each for its own reason.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is asked to be kept in reserve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub enum UnitOfLoss {
 }
 
 /// Replicas of a pool, line by line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replicas {
     /// Those of today.
     pub now: u32,

@@ -1,9 +1,10 @@
 //! What a plan says.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::alternatives::Alternative;
 use super::follow::ScalingPlan;
+use super::line::PoolLine;
 use super::money::BudgetPlan;
 use super::place::Fleet;
 use super::reserve::Replicas;
@@ -32,6 +33,8 @@ pub struct Plan {
     pub first_to_run_out: Option<FirstToRunOut>,
     /// Times the planned demand at which the planned fleet breaks its first promise: the distance to the cliff. None where none that was tried does.
     pub cliff: Option<f64>,
+    /// One replica of each pool at its load line.
+    pub lines: Vec<PoolLine>,
     /// What each pool lets in.
     pub limits: Vec<PoolLimits>,
     /// How pools follow their demand.
@@ -101,7 +104,7 @@ pub struct PlannedPool {
 }
 
 /// How a replica is split over devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parallelism {
     /// Matrices.
     pub tensor: u64,

@@ -1,56 +1,48 @@
 //! What to watch, first things first: what shows trouble before users do.
 
+use plimsoll_fleet::Version;
+use plimsoll_fleet::metrics::{self, Reporter, Signal as Counted};
+
 use super::Watch;
 use crate::plan::Plan;
 use crate::scaling::ScalingSignal;
 
-/// What engines call what is watched (`/metrics` of vLLM 0.24, SGLang 0.5.17 and trtllm-serve, read 2026-11-15).
+/// What the engine of a pool calls things, by its version.
 struct Names {
-    queue_wait: &'static str,
-    preemptions: &'static str,
-    fresh: &'static str,
-    in_flight: &'static str,
-    waiting: &'static str,
-    ttft: &'static str,
-    kv: &'static str,
+    reporter: Reporter,
+    version: Option<Version>,
 }
 
-const VLLM: Names = Names {
-    queue_wait: "vllm:request_queue_time_seconds",
-    preemptions: "vllm:num_preemptions_total",
-    fresh: "vllm:prompt_tokens_total less cached ones",
-    in_flight: "vllm:num_requests_running + vllm:num_requests_waiting",
-    waiting: "vllm:num_requests_waiting",
-    ttft: "vllm:time_to_first_token_seconds",
-    kv: "vllm:kv_cache_usage_perc",
-};
-const SGLANG: Names = Names {
-    queue_wait: "sglang:queue_time_seconds",
-    preemptions: "sglang:num_retracted_requests_total",
-    fresh: "sglang:uncached_prompt_tokens_histogram",
-    in_flight: "sglang:num_running_reqs + sglang:num_queue_reqs",
-    waiting: "sglang:num_queue_reqs",
-    ttft: "sglang:time_to_first_token_seconds",
-    kv: "sglang:token_usage",
-};
-const TENSORRT: Names = Names {
-    queue_wait: "trtllm_request_queue_time_seconds",
-    // It keeps room for whole outputs, and throws nobody out.
-    preemptions: "trtllm_request_error_total",
-    fresh: "trtllm_prompt_tokens_total less trtllm_prompt_cached_tokens_total",
-    in_flight: "trtllm_num_requests_running + trtllm_num_requests_waiting",
-    waiting: "trtllm_num_requests_waiting",
-    ttft: "trtllm_time_to_first_token_seconds",
-    kv: "trtllm_kv_cache_utilization",
-};
+impl Names {
+    fn of(plan: &Plan, pool: &str) -> Self {
+        let engine = plan.pools.iter().find(|own| own.name == pool).map_or("", |own| &own.engine);
+        let (name, version) = engine.split_once('@').map_or((engine, None), |(n, v)| (n, Some(v)));
+        Self {
+            reporter: Reporter::named(name).unwrap_or(Reporter::Vllm),
+            version: version.and_then(|version| version.parse().ok()),
+        }
+    }
 
-/// What the engine of a pool calls things.
-fn names(plan: &Plan, pool: &str) -> &'static Names {
-    let engine = plan.pools.iter().find(|own| own.name == pool).map(|own| own.engine.as_str());
-    match engine {
-        Some(name) if name.starts_with("sglang") => &SGLANG,
-        Some(name) if name.starts_with("tensorrt") => &TENSORRT,
-        _ => &VLLM,
+    fn name(&self, signal: Counted) -> Option<String> {
+        let own = metrics::names(self.reporter, signal, self.version).next()?;
+        let labels: Vec<String> =
+            own.matches.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        Some(format!("{}{labels}", own.name))
+    }
+
+    /// Prompt tokens that are computed: counted as such, or all less the cached ones.
+    fn fresh(&self) -> Option<String> {
+        self.name(Counted::FreshTokens).or_else(|| {
+            let cached =
+                self.name(Counted::CachedTokens).or_else(|| self.name(Counted::CacheHits))?;
+            Some(format!("{} less {cached}", self.name(Counted::PromptTokens)?))
+        })
+    }
+
+    fn in_flight(&self) -> Option<String> {
+        Some(format!("{} + {}", self.name(Counted::Running)?, self.name(Counted::Waiting)?))
     }
 }
 
@@ -64,7 +56,7 @@ pub(super) fn signals(plan: Option<&Plan>) -> Vec<Watch> {
             of: Some(limits.pool.clone()),
             threshold: limits.queue_age.value,
             unit: limits.queue_age.unit,
-            metric: Some(names(plan, &limits.pool).queue_wait.to_owned()),
+            metric: Names::of(plan, &limits.pool).name(Counted::QueueTime),
             means: "requests wait before an engine begins with them: the first thing to grow as the load line comes near".to_owned(),
             action: "turn away or shift load at the gateway, then add replicas".to_owned(),
         });
@@ -75,36 +67,38 @@ pub(super) fn signals(plan: Option<&Plan>) -> Vec<Watch> {
             of: Some(limits.pool.clone()),
             threshold: Some(0.0),
             unit: "preemptions/s",
-            metric: Some(names(plan, &limits.pool).preemptions.to_owned()),
+            metric: Names::of(plan, &limits.pool).name(Counted::Preemptions),
             means: "an engine found no block for a sequence and threw its work away: more is resident than was planned for".to_owned(),
             action: "let fewer sequences or shorter contexts in; look at the share of caches in use".to_owned(),
         });
     }
     for policy in &plan.scaling.policies {
-        let called = names(plan, &policy.pool);
+        let called = Names::of(plan, &policy.pool);
         for own in &policy.thresholds {
             let (signal, metric, means) = match own.signal {
                 ScalingSignal::FreshTokens => (
                     "fresh_tokens",
-                    called.fresh,
+                    called.fresh(),
                     "prompt tokens that must be computed: says how many replicas are needed whatever there are",
                 ),
                 ScalingSignal::InFlight => (
                     "in_flight",
-                    called.in_flight,
+                    called.in_flight(),
                     "calls that run or wait: grows with load and with how long each takes",
                 ),
-                ScalingSignal::QueueDepth => {
-                    ("queue_depth", called.waiting, "calls that wait: replicas are too few already")
-                }
+                ScalingSignal::QueueDepth => (
+                    "queue_depth",
+                    called.name(Counted::Waiting),
+                    "calls that wait: replicas are too few already",
+                ),
                 ScalingSignal::TtftP90 => (
                     "ttft_p90",
-                    called.ttft,
+                    called.name(Counted::Ttft),
                     "users wait for the first token: late, and after the queue",
                 ),
                 ScalingSignal::Kv => (
                     "kv_in_use",
-                    called.kv,
+                    called.name(Counted::KvShare),
                     "a guard and no signal of demand: it cannot go beyond one",
                 ),
             };
@@ -113,7 +107,7 @@ pub(super) fn signals(plan: Option<&Plan>) -> Vec<Watch> {
                 of: Some(policy.pool.clone()),
                 threshold: own.value,
                 unit: own.unit,
-                metric: Some(metric.to_owned()),
+                metric,
                 means: means.to_owned(),
                 action: own.why.clone(),
             });
