@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -108,6 +108,33 @@ pub struct Reason {
 /// Reads logs into a ledger: all of them, or nothing.
 pub fn ingest(input: &IngestInput) -> Result<Ingested, IngestError> {
     ingest_on(input, Disk::default())
+}
+
+/// Keeps what was counted over windows: all of it, or nothing. Windows that the ledger has already, of the same source, class, time and replica, are duplicates, so
+/// that the same may be recorded again.
+pub fn record_series(
+    ledger: &Path,
+    source: &str,
+    rows: Vec<SeriesRow>,
+) -> Result<Ingested, IngestError> {
+    let mut file = FileTally::new(source);
+    "series".clone_into(&mut file.done.format);
+    let rows_in = rows.len() as u64;
+    let mut batch = Batch::open(ledger, Disk::default())?;
+    let keyed = rows.into_iter().map(|mut row| {
+        row.source = Some(source.to_owned());
+        row.clock.get_or_insert_with(|| "absolute".to_owned());
+        (series_key(&row), row)
+    });
+    file.series = batch.series(keyed.collect());
+    batch.commit()?;
+    file.done.rows_in = rows_in;
+    file.done.rows_added = file.series;
+    file.done.duplicates = rows_in - file.series;
+    let mut done = Ingested::default();
+    done.add(file);
+    done.requests_in_ledger = crate::Ledger::open(ledger)?.rows();
+    Ok(done)
 }
 
 /// Reads bytes as a file of a log, and says what is in them, without keeping any of it.
@@ -388,11 +415,18 @@ fn outcome_key(row: &OutcomeRow) -> u128 {
 }
 
 fn series_key(row: &SeriesRow) -> u128 {
-    Key::new("series", text(row.source.as_ref()))
+    let mut key = Key::new("series", text(row.source.as_ref()))
         .text(text(row.class.as_ref()))
         .number(row.start.unwrap_or(i64::MIN) as u64)
-        .number(row.window_s.map_or(u64::MAX, f64::to_bits))
-        .finish()
+        .number(row.window_s.map_or(u64::MAX, f64::to_bits));
+    // Keys of rows without them are what they were before there were any.
+    if let Some(replica) = &row.replica {
+        key = key.text(replica);
+    }
+    if row.marginal == Some(true) {
+        key = key.number(1);
+    }
+    key.finish()
 }
 
 fn reject_key(row: &RejectRow) -> u128 {

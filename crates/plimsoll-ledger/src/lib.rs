@@ -46,6 +46,7 @@ pub use error::{IngestError, LedgerError, TraceError};
 pub use format::formats;
 pub use ingest::{
     IngestInput, Ingested, IngestedFile, Passing, Reason, ingest, ingest_in_passing, inspect,
+    record_series,
 };
 pub use lookup::{TaskRows, Total};
 pub use query::{Answer, AnswerColumn, QueryError, QueryInput};

@@ -254,6 +254,40 @@ columns! {
     output_lengths: Names,
     /// How frequent each output length was.
     output_shares: Reals,
+    /// The replica that it is about; none where it is demand.
+    replica: Text,
+    /// What demand was read from: `offered` (a gateway), `carried_and_queued` or `carried` (engines). Where it is set, windows without a row are unknown, not empty.
+    basis: Text,
+    /// Prompt tokens that were computed.
+    fresh_tokens: Real,
+    /// Prompt tokens that were read from a cache.
+    cached_tokens: Real,
+    /// Requests that failed.
+    errors: Real,
+    /// Sequences that lost their blocks.
+    preemptions: Real,
+    /// The largest share of KV memory in use.
+    kv_share_max: Real,
+    /// Sequences that ran, in the mean.
+    running_mean: Real,
+    /// The most requests that waited.
+    waiting_max: Real,
+    /// Half of the requests had their first token within so many seconds.
+    ttft_p50_s: Real,
+    /// Nine in ten had.
+    ttft_p90_s: Real,
+    /// 99 in a hundred had.
+    ttft_p99_s: Real,
+    /// Half of the gaps between tokens were no longer than so many seconds.
+    itl_p50_s: Real,
+    /// Nine in ten were not.
+    itl_p90_s: Real,
+    /// 99 in a hundred were not.
+    itl_p99_s: Real,
+    /// The share of looked up tokens that the prefix cache had.
+    cache_hit_share: Real,
+    /// Whether lengths are known on their own only, prompts and outputs apart, by the upper edges of buckets.
+    marginal: Flag,
     /// The file it was read from.
     file: Text,
     /// Its line there.

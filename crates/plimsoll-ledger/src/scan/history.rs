@@ -2,6 +2,8 @@
 //!
 //! Only whole steps are counted. A log begins and ends somewhere within a step, and half of one would look like a fall.
 
+mod measured;
+
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
@@ -521,9 +523,15 @@ fn over_steps(
     let grid = Grid::choose(step_s, whole().chain(own), |step_s| {
         span.map_or(Grid::empty(step_s), |span| Grid::of_windows(step_s, span, window_ns))
     });
+    let place = |row: &SeriesRow| since(row).and_then(|at| grid.place(at));
     let counted = |client: &Client<'_>, each: &mut dyn FnMut(usize, &StepCount)| {
+        if client.is_measured() {
+            let known = client.known(|row| Some((place(row)?, since(row)?)));
+            known.iter().for_each(|(step, own)| each(*step, &own.whole(&grid, window_ns)));
+            return;
+        }
         for row in client.rows {
-            if let Some(step) = since(row).and_then(|at| grid.place(at)) {
+            if let Some(step) = place(row) {
                 each(step, &asked_in(row, client.blocks));
             }
         }
@@ -562,6 +570,18 @@ fn over_steps(
             order.len()
         ));
     }
+    for client in clients.iter().filter(|client| client.is_measured()) {
+        let known = client.known(|row| Some((place(row)?, since(row)?)));
+        let (first, last) = (known.keys().next(), known.keys().next_back());
+        let between = first.zip(last).map_or(0, |(first, last)| last - first + 1);
+        let gaps = between - known.len();
+        if gaps > 0 {
+            notes.push(format!(
+                "`{}` has no window in {gaps} of {between} steps of {} s: they are gaps, and are zero here; a forecast takes them for missing where all classes are silent",
+                client.name, grid.step_s
+            ));
+        }
+    }
     if grid.steps == 0 {
         notes.push(grid.too_short());
     }
@@ -573,15 +593,21 @@ fn over_steps(
 fn asked_in(row: &SeriesRow, blocks: &[SeriesRow]) -> StepCount {
     let requests = row.requests.unwrap_or(0.0);
     let block = row.start.and_then(|start| block_at(start, blocks));
-    let of = |mean: fn(&SeriesRow) -> Option<f64>| {
-        let mean = mean(row).or_else(|| block.and_then(mean));
-        mean.map_or(Known::default(), |mean| Known { sum: requests * mean, of: requests })
+    let of = |tokens: Option<f64>, mean: fn(&SeriesRow) -> Option<f64>| {
+        let of_mean = || Some(requests * mean(row).or_else(|| block.and_then(mean))?);
+        let sum = tokens.or_else(of_mean);
+        sum.map_or(Known::default(), |sum| Known { sum, of: requests })
     };
+    let cached = row.cached_tokens.or_else(|| Some(row.prompt_tokens? - row.fresh_tokens?));
+    let cached =
+        cached.zip(row.prompt_tokens).map(|(sum, of)| Known { sum: sum.clamp(0.0, of), of });
     StepCount {
         requests,
         attempts: requests,
-        prompt_tokens: of(|row| row.prompt_mean),
-        output_tokens: of(|row| row.output_mean),
+        failed: row.errors.unwrap_or(0.0),
+        prompt_tokens: of(row.prompt_tokens, |row| row.prompt_mean),
+        cached_tokens: cached.unwrap_or_default(),
+        output_tokens: of(row.output_tokens, |row| row.output_mean),
         ..StepCount::default()
     }
 }

@@ -419,3 +419,108 @@ fn series_with_a_date() {
     check(1200, TEN - 1200, &[6.0, 24.0, 96.0, 384.0], 2);
     check(600, TEN - 1800, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0], 0);
 }
+
+/// A window of a minute that somebody measured, so many minutes after ten.
+fn measured(class: &str, minute: i64, requests: f64) -> SeriesRow {
+    SeriesRow {
+        class: Some(class.to_owned()),
+        start: Some((TEN + 60 * minute) * 1_000_000_000),
+        window_s: Some(60.0),
+        basis: Some("carried".to_owned()),
+        requests: Some(requests),
+        prompt_tokens: Some(100.0 * requests),
+        cached_tokens: (minute % 2 == 0).then_some(40.0 * requests),
+        fresh_tokens: (minute % 2 == 1).then_some(60.0 * requests),
+        output_tokens: Some(10.0 * requests),
+        errors: Some(1.0),
+        ..SeriesRow::default()
+    }
+}
+
+/// Windows that are measured and not there are unknown, what replicas did is no demand, and the same is not kept twice.
+#[test]
+fn measured_series_have_gaps() {
+    let scratch = Scratch::of(&[&row("a", "10:00:00", ",\"prompt_tokens\":1,\"output_tokens\":1")]);
+    let directory = scratch.path().join("measured");
+    let mut rows = Vec::new();
+    for minute in 0..40i64 {
+        // Half of the second step, and all of the third.
+        if !(15..30).contains(&minute) {
+            rows.push(measured("org/chat", minute, 6.0));
+        }
+        rows.push(measured("org/code", minute, 1.0));
+        for replica in ["x", "y"] {
+            let own = measured("org/chat", minute, 3.0);
+            rows.push(SeriesRow { replica: Some(replica.to_owned()), basis: None, ..own });
+        }
+    }
+    // A model that came later was not there before: nothing of it is missing.
+    rows.extend((35..40).map(|minute| measured("late", minute, 2.0)));
+    let lengths = SeriesRow {
+        class: Some("org/chat".to_owned()),
+        start: Some(TEN * 1_000_000_000),
+        window_s: Some(86_400.0),
+        marginal: Some(true),
+        prompt_lengths: Some(vec![1000]),
+        prompt_shares: Some(vec![1.0]),
+        ..SeriesRow::default()
+    };
+    rows.push(lengths);
+    let all = rows.len() as u64;
+    let done = crate::record_series(&directory, "prometheus", rows.clone()).expect("recorded");
+    assert_eq!((done.rows_in, done.rows_added, done.duplicates), (all, all, 0));
+    let again = crate::record_series(&directory, "prometheus", rows).expect("recorded");
+    assert_eq!((again.rows_added, again.series_added, again.duplicates), (0, 0, all));
+
+    let ledger = Ledger::open(&directory).expect("a ledger");
+    let found = ledger.series_history(NonZero::new(600), 9).expect("histories");
+    assert_eq!(found.len(), 1, "models of one source are one series, whatever is in their names");
+    let (group, found) = &found[0];
+    assert_eq!((group.as_str(), found.history.start_s), ("prometheus", TEN));
+    let class = |name: &str| {
+        let mut all = found.history.classes.iter();
+        all.find(|class| class.name == name).expect("a class")
+    };
+    // Half of a step is taken to be like the other half; what a replica did is in its model already.
+    assert_eq!(requests(class("org/chat")), [60.0, 60.0, 0.0, 60.0]);
+    let step = class("org/chat").steps[1];
+    assert_eq!((step.prompt_tokens.sum, step.prompt_tokens.mean()), (6000.0, Some(100.0)));
+    assert_eq!((step.output_tokens.sum, step.failed), (600.0, 10.0));
+    // Counted or not, 40 of 100 tokens were cached.
+    assert_eq!(step.cached_tokens, Known { sum: 2400.0, of: 6000.0 });
+    let others = found.history.classes.iter().filter(|own| own.name != "org/chat");
+    let others: f64 = others.flat_map(requests).sum();
+    assert_eq!(others, 40.0 + 10.0);
+    assert_eq!(
+        found.notes.iter().filter(|note| note.starts_with("`org/chat`")).collect::<Vec<_>>(),
+        [
+            "`org/chat` has no window in 1 of 4 steps of 600 s: they are gaps, and are zero here; a forecast takes them for missing where all classes are silent"
+        ]
+    );
+    let series = ledger.series(plimsoll_stats::Seed::new(1)).expect("a series");
+    let chat = series[0].clients.iter().find(|own| own.name == "org/chat").expect("a client");
+    assert_eq!(chat.windows.len(), 25);
+    assert_eq!(
+        (chat.windows[0].prompt_mean, chat.windows[0].output_mean),
+        (Some(100.0), Some(10.0))
+    );
+}
+
+/// What was written before there were replicas is read as demand of nobody in particular.
+#[test]
+fn older_series_are_read() {
+    let mut rows = crate::row::SeriesRows::new();
+    rows.push(&measured("chat", 0, 6.0));
+    let batch = rows.finish();
+    let old: Vec<usize> = (0..batch.num_columns())
+        .filter(|i| {
+            ["class", "start", "window_s", "requests"]
+                .contains(&batch.schema().field(*i).name().as_str())
+        })
+        .collect();
+    let read = SeriesRow::of_batch(&batch.project(&old).expect("some columns")).expect("rows");
+    assert_eq!(
+        (read[0].requests, &read[0].replica, read[0].fresh_tokens),
+        (Some(6.0), &None, None)
+    );
+}

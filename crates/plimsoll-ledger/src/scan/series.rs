@@ -60,12 +60,15 @@ impl Found {
                     let Some(window) = row.window_s.filter(|window| *window >= 1.0) else {
                         continue;
                     };
+                    // How a replica fared is no demand: its model has it already.
+                    if row.replica.is_some() {
+                        continue;
+                    }
                     first = first.min(start);
                     if row.requests.is_some() {
-                        let group = class.rsplit_once('/').map_or("series", |(group, _)| group);
-                        let group = (group.to_owned(), window as u64);
+                        let group = (group_of(&row, &class).to_owned(), window as u64);
                         rates.entry(group).or_default().entry(class).or_default().push(row);
-                    } else {
+                    } else if row.basis.is_none() {
                         lengths.entry(class).or_default().push(row);
                     }
                 }
@@ -73,6 +76,20 @@ impl Found {
         }
         Ok(Self { rates, lengths, first })
     }
+}
+
+/// The series that a class is part of: models of one source, and clients whose names differ only in the last part.
+fn group_of<'a>(row: &'a SeriesRow, class: &'a str) -> &'a str {
+    match (&row.basis, &row.source) {
+        // A model's name may have a `/` that means nothing here.
+        (Some(_), Some(source)) => source,
+        _ => class.rsplit_once('/').map_or("series", |(group, _)| group),
+    }
+}
+
+/// Tokens of a request in the mean, where their sum is known.
+pub(super) fn mean(tokens: Option<f64>, requests: Option<f64>) -> Option<f64> {
+    Some(tokens? / requests.filter(|requests| *requests > 0.0)?)
 }
 
 /// The block of a client that a window of it begins in.
@@ -93,8 +110,8 @@ fn window(row: &SeriesRow, first: i64, window_s: u64, blocks: &[SeriesRow]) -> S
         start_s: (start - first).unsigned_abs() / SECOND_NS.unsigned_abs(),
         requests_per_s: row.requests.unwrap_or(0.0) / window_s as f64,
         cv: row.cv,
-        prompt_mean: of_block(|row| row.prompt_mean),
-        output_mean: of_block(|row| row.output_mean),
+        prompt_mean: of_block(|row| row.prompt_mean.or(mean(row.prompt_tokens, row.requests))),
+        output_mean: of_block(|row| row.output_mean.or(mean(row.output_tokens, row.requests))),
         reason_ratio: of_block(|row| row.reason_share),
     }
 }
