@@ -19,6 +19,7 @@
 mod app;
 mod ask;
 mod assets;
+mod board;
 mod config;
 mod desk;
 mod failure;
@@ -28,10 +29,12 @@ mod levers;
 mod line;
 mod metrics;
 mod routes;
+pub mod scaler;
 mod serve;
 mod upload;
 
 pub use app::{app, openapi};
+pub use board::{Board, board_app, document, serve_board};
 pub use config::{Config, ConfigError, Limits, TOKEN_MIN};
 pub use desk::{Asked, Basis, Desk, Levers, Outcome, Problem, Refused, ScenarioName, Study, Work};
 pub use serve::serve;
