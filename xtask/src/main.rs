@@ -41,8 +41,7 @@ fn root() -> PathBuf {
 
 /// Everything that must hold before a change lands, cheap things first.
 /// What is tested apart, each test in a process of its own. Tests that start servers, browsers and reviews of every example have processes anyway, and take minutes.
-const APART: &str =
-    "not (binary(review_pages) or binary(serve_browser) or binary(serve_load) or binary(what_if))";
+const APART: &str = "not (binary(review_pages) or binary(serve_browser) or binary(serve_load) or binary(what_if) or binary(cluster))";
 
 fn ci() -> Result<(), String> {
     let mut missing = Vec::new();

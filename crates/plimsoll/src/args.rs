@@ -1,11 +1,18 @@
 //! What may be typed.
 
+mod cluster;
+
 use std::path::PathBuf;
 
 use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
 use plimsoll_units::{Bytes, Factor, Fraction, Seconds, Tokens};
 use plimsoll_workload::Quantity;
+
+pub(crate) use self::cluster::{
+    DoctorArgs, EmitArgs, GatewayArg, IngestLiveArgs, LintArgs, PrometheusArgs, WatchArgs,
+    WorkloadArg,
+};
 
 /// The load line for LLM inference: how much load may this fleet carry, which resource runs out first,
 /// and what does one success cost?
@@ -112,6 +119,10 @@ pub enum Command {
         /// Overwrite what is there
         #[arg(long)]
         force: bool,
+        /// What runs already: Kubernetes manifests, command lines of engines, engine logs, LiteLLM or Envoy AI Gateway configurations. The
+        /// scenario then has what they say, each value with its origin, and the rest as questions
+        #[arg(long, value_name = "FILE", num_args = 1..)]
+        from: Vec<PathBuf>,
     },
     /// Read request logs of any known format into a ledger: all of them, or nothing
     Ingest(Box<IngestArgs>),
@@ -172,6 +183,14 @@ pub enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "name")]
         hf_config: Option<PathBuf>,
     },
+    /// Write a plan as manifests, flags, limits, alerts and dashboards, each with the plan's id
+    Emit(Box<EmitArgs>),
+    /// Check manifests, rules and limits for mistakes that were made before, each with its proof and a fix
+    Lint(Box<LintArgs>),
+    /// Run the queries of manifests or of a plan: how many series, which value, how many replicas they ask for, whether they could have fired
+    Doctor(Box<DoctorArgs>),
+    /// Watch a fleet against its plan: headroom, drift, what is about to happen, and how many replicas it should have; advice only
+    Watch(Box<WatchArgs>),
     /// Serve the studies as a web page and an HTTP API
     Serve(ServeArgs),
     /// Print the JSON Schema of scenario files, for editors
@@ -372,8 +391,10 @@ pub enum BenchTool {
 pub struct IngestArgs {
     /// Files, directories, quoted patterns, or `-` for standard input; plain, gzip, zstd, or tar of those; with the feature
     /// `object-store` also `s3://`, `gs://`, `az://`, `http://`, `https://` and `file://`
-    #[arg(required_unless_present = "columns")]
+    #[arg(required_unless_present_any = ["columns", "prometheus"])]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) live: IngestLiveArgs,
     /// The ledger, a directory; made where it is not there
     #[arg(long, value_name = "LEDGER", required_unless_present = "columns")]
     pub(crate) into: Option<PathBuf>,

@@ -3,11 +3,15 @@
 mod calibrate;
 mod cost;
 mod curve;
+mod doctor;
+mod emit;
 mod fit;
 mod fleet;
 mod forecast;
 mod init;
 mod ledger;
+mod lint;
+mod live;
 mod performance;
 mod plan;
 mod pool;
@@ -15,10 +19,12 @@ mod profile;
 mod reconcile;
 mod replay;
 mod review;
+mod series;
 mod serve;
 mod simulate;
 mod source;
 mod stress;
+mod watch;
 mod what_if;
 
 use std::io::Write;
@@ -71,6 +77,14 @@ pub(crate) fn answer(cli: &Cli, err: &mut dyn Write) -> Result<Answer, Failure> 
         let (text, passes) = review::answer(args, global, err)?;
         return Ok(Answer { text, code: u8::from(!passes) });
     }
+    if let Command::Lint(args) = &cli.command {
+        let (text, clean) = lint::answer(args, global, err)?;
+        return Ok(Answer { text, code: u8::from(!clean) });
+    }
+    if let Command::Doctor(args) = &cli.command {
+        let (text, healthy) = doctor::answer(args, global)?;
+        return Ok(Answer { text, code: u8::from(!healthy) });
+    }
     Ok(Answer { text: text_of(cli, err)?, code: 0 })
 }
 
@@ -88,8 +102,10 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
                 || explain_text(&loaded.entries, heading()),
             ))
         }
-        Command::Init { directory, force } => init::init(directory, *force, global, err),
-        Command::Ingest(args) => ledger::ingest(args, global),
+        Command::Init { directory, force, from } => {
+            init::init(directory, *force, from, global, err)
+        }
+        Command::Ingest(args) => ledger::ingest(args, global, err),
         Command::Profile(args) => profile::answer(args, global, err),
         Command::Forecast(args) => forecast::answer(args, global, err),
         Command::Reconcile(args) => reconcile::answer(args, global, err),
@@ -108,6 +124,10 @@ fn text_of(cli: &Cli, err: &mut dyn Write) -> Result<String, Failure> {
         Command::Catalog { topic, name, hf_config } => {
             catalog(*topic, name.as_deref(), hf_config.as_deref(), global)
         }
+        Command::Emit(args) => emit::answer(args, global, err),
+        Command::Lint(args) => Ok(lint::answer(args, global, err)?.0),
+        Command::Doctor(args) => Ok(doctor::answer(args, global)?.0),
+        Command::Watch(args) => watch::answer(args, global, err),
         Command::Serve(args) => serve::answer(args, global, err),
         Command::Schema => Ok(either(
             global,

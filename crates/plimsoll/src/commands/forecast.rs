@@ -20,6 +20,7 @@ use plimsoll_stats::Seed;
 use plimsoll_units::Seconds;
 use plimsoll_workload::{Change, History, Quantity, ThreePoint};
 use serde_json::{Value, json};
+use wildmatch::WildMatch;
 
 use super::ledger::ledger_failure;
 use super::pool::usage;
@@ -432,10 +433,30 @@ impl Asked<'_> {
         let finer = part.and_then(|part| ledger.series_history(Some(part), keep).ok());
         let finer = finer.and_then(|all| all.into_iter().find(|(name, _)| *name == series));
         let mut scan = finer.map_or(scan, |(_, scan)| scan);
+        called_by_model(&mut scan.history, &self.classes.named);
         shorten(&mut scan.history);
         self.cut(&mut scan.history);
         let others = names.into_iter().filter(|own| *own != series).collect();
         Ok(Counted { scan, step_s, of_requests: false, series: Some(series), others })
+    }
+}
+
+/// Calls it by the class of the scenario that matches the model: of its calls a series knows nothing else. A class that names no column has all there is, where it is the only one.
+fn called_by_model(
+    history: &mut History,
+    named: &[(String, std::collections::BTreeMap<String, String>)],
+) {
+    let alone = history.classes.len() == 1 && named.len() == 1;
+    for class in &mut history.classes {
+        let own = |columns: &std::collections::BTreeMap<String, String>| match columns.get("model")
+        {
+            Some(model) => columns.len() == 1 && WildMatch::new(model).matches(&class.name),
+            None => alone && columns.is_empty(),
+        };
+        let mut matching = named.iter().filter(|(_, columns)| own(columns));
+        if let (Some((name, _)), None) = (matching.next(), matching.next()) {
+            class.name.clone_from(name);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Logs into the ledger, and answers and single tasks out of it.
 
+use std::io::Write;
 use std::num::NonZero;
 use std::path::Path;
 
@@ -12,14 +13,25 @@ use plimsoll_report::{
 use plimsoll_scenario::Diagnostic;
 use serde_json::{Value, json};
 
-use super::{either, threads};
+use super::{either, series, threads};
 use crate::args::{Global, IngestArgs};
 use crate::failure::Failure;
 use crate::heading;
 
 /// Reads logs into a ledger.
-pub(super) fn ingest(args: &IngestArgs, global: &Global) -> Result<String, Failure> {
+pub(super) fn ingest(
+    args: &IngestArgs,
+    global: &Global,
+    err: &mut dyn Write,
+) -> Result<String, Failure> {
     let (Some(ledger), false) = (&args.into, args.columns) else { return Ok(columns(global)) };
+    if args.live.source.prometheus.is_some() {
+        return series::of_prometheus(args, ledger, global, err);
+    }
+    let metrics = args.files.iter().filter(|path| series::is_exposition(path)).count();
+    if metrics > 0 && metrics == args.files.len() {
+        return series::of_files(args, ledger, global, err);
+    }
     let input = IngestInput {
         files: args.files.clone(),
         ledger: ledger.clone(),

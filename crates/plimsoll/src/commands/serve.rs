@@ -73,7 +73,7 @@ pub(super) fn answer(
 }
 
 /// Until somebody ends it.
-async fn ended() {
+pub(super) async fn ended() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {

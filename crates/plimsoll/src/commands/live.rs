@@ -1,0 +1,231 @@
+//! A Prometheus and a plan, as `ingest`, `doctor` and `watch` ask them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_fleet::Version;
+use plimsoll_fleet::metrics::{Reporter, Signal};
+use plimsoll_live::{
+    Access, Answer, Answering, Labels, LiveError, PoolSource, Prometheus, Selector, Unanswered,
+};
+use plimsoll_scenario::Diagnostic;
+use plimsoll_study::{FilePool, PlanFile};
+
+use crate::args::{GatewayArg, PrometheusArgs};
+use crate::failure::Failure;
+use crate::files;
+
+/// The Prometheus that was named; nothing is asked of it yet.
+pub(super) fn prometheus(args: &PrometheusArgs) -> Result<Prometheus, Failure> {
+    let Some(url) = &args.prometheus else {
+        let diagnostic = Diagnostic::about("usage", "command line", "no Prometheus is named");
+        return Err(Failure::one(
+            diagnostic.help("give its address, such as `--prometheus http://localhost:9090`"),
+        ));
+    };
+    let bearer = match &args.prometheus_token_file {
+        Some(path) => files::read_text(path)?.lines().next().map(|line| line.trim().to_owned()),
+        None => std::env::var("PLIMSOLL_PROMETHEUS_TOKEN").ok(),
+    };
+    let access = Access {
+        bearer: bearer.filter(|token| !token.is_empty()),
+        timeout: Duration::from_secs_f64(args.query_timeout.get().clamp(0.01, 3600.0)),
+        most_bytes: Access::MOST_BYTES,
+    };
+    Prometheus::new(url, access).map_err(|error| unanswered(&error))
+}
+
+/// Why a Prometheus did not answer.
+pub(super) fn unanswered(error: &LiveError) -> Failure {
+    let diagnostic = Diagnostic::about("no-prometheus", "--prometheus", error.to_string());
+    Failure::one(diagnostic.help(error.help()))
+}
+
+/// A plan as it was written.
+pub(super) fn plan_file(path: &Path) -> Result<PlanFile, Failure> {
+    let name = path.display().to_string();
+    let text = files::read_text(path)?;
+    let wrong = |message: String, help: &str| {
+        Failure::one(Diagnostic::about("not-a-plan", name.clone(), message).help(help))
+    };
+    let again = "write one with `plimsoll plan FILE --out plan.json`";
+    let document: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("is not JSON: {error}"), again))?;
+    match document["schema"].as_str() {
+        Some("plimsoll/plan/v1") => {}
+        Some(other) => return Err(wrong(format!("is a `{other}`, not a plan"), again)),
+        None => return Err(wrong("is no document of ours".to_owned(), again)),
+    }
+    if document.get("lines").is_none() {
+        let message =
+            "has no `lines`: it was made before plans said what a replica does at its load line";
+        return Err(wrong(
+            message.to_owned(),
+            "make it again with `plimsoll plan FILE --out plan.json`",
+        ));
+    }
+    serde_json::from_value(document).map_err(|error| wrong(format!("is not whole: {error}"), again))
+}
+
+/// What a gateway is called.
+pub(super) fn gateway(arg: Option<GatewayArg>) -> Option<Reporter> {
+    arg.map(|arg| match arg {
+        GatewayArg::Dynamo => Reporter::Dynamo,
+        GatewayArg::LlmD => Reporter::LlmD,
+    })
+}
+
+/// An engine such as `vllm@0.24`.
+pub(super) fn engine(text: &str) -> Option<(Reporter, Option<Version>)> {
+    let (name, version) = text.split_once('@').map_or((text, None), |(n, v)| (n, Some(v)));
+    Some((Reporter::named(name)?, version.and_then(|version| version.parse().ok())))
+}
+
+/// Asks about this moment.
+pub(super) struct Now<'a>(pub(super) &'a Prometheus);
+
+impl Answering for Now<'_> {
+    fn ask(&self, query: &str) -> Result<Vec<(Labels, Option<f64>)>, Unanswered> {
+        match self.0.instant(query, None) {
+            Ok(Answer::Vector(series)) => {
+                Ok(series.into_iter().map(|(labels, sample)| (labels, sample.value)).collect())
+            }
+            Ok(Answer::Scalar(sample)) => Ok(vec![(BTreeMap::new(), sample.value)]),
+            Ok(Answer::Matrix(_) | Answer::Text(_)) => Ok(Vec::new()),
+            Err(error) => {
+                // Nobody is there, or nobody answers in time: the next question would wait as long.
+                let gone = matches!(
+                    error,
+                    LiveError::NoHost { .. }
+                        | LiveError::Refused { .. }
+                        | LiveError::TimedOut { .. }
+                );
+                Err(Unanswered { why: error.to_string(), gone })
+            }
+        }
+    }
+}
+
+/// What is told of where pools report.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) gateway: Option<Reporter>,
+    pub(super) served: Vec<(String, String)>,
+    pub(super) labels: Vec<(String, String)>,
+    pub(super) window_s: f64,
+}
+
+impl Told {
+    /// Names of pools are those of the plan.
+    pub(super) fn check(&self, plan: &PlanFile) -> Result<(), Failure> {
+        let known = |pool: &str| plan.pools.iter().any(|own| own.name == pool);
+        let Some((pool, _)) = self.served.iter().find(|(pool, _)| !known(pool)) else {
+            return Ok(());
+        };
+        let pools: Vec<&str> = plan.pools.iter().map(|own| own.name.as_str()).collect();
+        let message = format!("`--served {pool}=…` names no pool of the plan");
+        let diagnostic = Diagnostic::about("usage", "command line", message);
+        Err(Failure::one(diagnostic.help(format!("its pools are {}", pools.join(", ")))))
+    }
+}
+
+/// Where a pool of a plan reports, and what was taken for granted to find it. A model that goes by a name that nobody reports is an error that lists those who do.
+pub(super) fn source(
+    plan: &PlanFile,
+    pool: &FilePool,
+    prometheus: &dyn Answering,
+    told: &Told,
+) -> Result<(PoolSource, Option<String>), String> {
+    let Some((reporter, _)) = engine(&pool.engine) else {
+        return Err(format!(
+            "pool `{}` runs `{}`, whose metrics are not known",
+            pool.name, pool.engine
+        ));
+    };
+    let own = told.served.iter().find(|(own, _)| *own == pool.name).map(|(_, model)| model.clone());
+    let (model, note) = match own {
+        Some(model) => (Some(model), None),
+        None => {
+            let known = models(prometheus, reporter, &told.labels)?;
+            let model = named(&pool.model, &known, plan.pools.len() == 1)?;
+            let note = model.as_ref().filter(|model| **model != pool.model).map(|model| {
+                format!(
+                    "pool `{}` is taken to serve `{}` as `{model}`; `--served {}=NAME` says otherwise",
+                    pool.name, pool.model, pool.name
+                )
+            });
+            (model, note)
+        }
+    };
+    let source = PoolSource {
+        pool: pool.name.clone(),
+        engine: reporter,
+        gateway: told.gateway,
+        model,
+        labels: told.labels.clone(),
+        window: format!("{}s", told.window_s.round().max(1.0)),
+    };
+    Ok((source, note))
+}
+
+/// The models that engines report.
+fn models(
+    prometheus: &dyn Answering,
+    reporter: Reporter,
+    labels: &[(String, String)],
+) -> Result<Vec<String>, String> {
+    let Some(label) = reporter.model_label() else { return Ok(Vec::new()) };
+    let selector = Selector { reporter, version: None, model: None, labels: labels.to_vec() };
+    let Some(metric) = selector.metric(Signal::Running) else { return Ok(Vec::new()) };
+    let found = prometheus.ask(&format!("group by ({label}) ({})", selector.of(metric, "")));
+    let found = found.map_err(|error| error.why)?;
+    let mut models: Vec<String> =
+        found.into_iter().filter_map(|(labels, _)| labels.get(label).cloned()).collect();
+    models.sort();
+    if models.is_empty() {
+        return Err(format!("nobody reports `{}`: is {reporter} scraped?", metric.name));
+    }
+    Ok(models)
+}
+
+/// The name that a model is served under: its own, one that differs only in how it is written, or the only one there is.
+fn named(model: &str, known: &[String], alone: bool) -> Result<Option<String>, String> {
+    if known.is_empty() {
+        return Ok(None);
+    }
+    if known.iter().any(|own| own == model) {
+        return Ok(Some(model.to_owned()));
+    }
+    let plain = |name: &str| -> String {
+        let last = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+        last.chars().filter(char::is_ascii_alphanumeric).collect()
+    };
+    let alike: Vec<&String> =
+        known.iter().filter(|own| plain(own).starts_with(&plain(model))).collect();
+    match (alike.as_slice(), known) {
+        ([one], _) => Ok(Some((*one).clone())),
+        ([], [one]) if alone => Ok(Some(one.clone())),
+        _ => Err(format!(
+            "`{model}` is served under another name; engines report {}: say which with `--served POOL=NAME`",
+            known.join(", ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn models_are_known_by_other_spellings() {
+        let known = |all: &[&str]| all.iter().map(|own| (*own).to_owned()).collect::<Vec<_>>();
+        let both = known(&["Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B-Instruct"]);
+        assert_eq!(named("qwen3-32b", &both, false), Ok(Some("Qwen/Qwen3-32B".to_owned())));
+        assert_eq!(named("llama-3.1-8b", &both, false), Ok(Some(both[1].clone())));
+        // Of two that might be meant, none is guessed; a single one is.
+        assert!(named("gpt-oss-120b", &both, false).expect_err("unknown").contains("--served"));
+        assert_eq!(named("chat", &known(&["x"]), true), Ok(Some("x".to_owned())));
+        assert!(named("chat", &known(&["x"]), false).is_err());
+    }
+}
