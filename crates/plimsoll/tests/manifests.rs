@@ -173,6 +173,16 @@ fn bad_input_is_answered() {
         "refused",
     );
     check(&["doctor", "--prometheus", "http://127.0.0.1:1"], "usage", "nothing to examine");
+    // Two pools of one model: what they report is not counted as both.
+    let two = scratch.path("two.json");
+    assert_eq!(run(&["plan", "examples/two-regions.toml", "--out", &two]).0, 0);
+    let refused = ["--prometheus", "http://127.0.0.1:1"];
+    check(&[&["watch", &two, "--once"], &refused[..]].concat(), "not-seen", "cannot be told apart");
+    check(&[&["doctor", "--plan", &two], &refused[..]].concat(), "no-prometheus", "refused");
+    let told = ["--match", "chat-eu:region=eu", "--match", "chat-us:region=us"];
+    check(&[&["watch", &two, "--once"], &refused[..], &told].concat(), "not-seen", "refused");
+    let wrong = ["--match", "chat-xx:region=eu"];
+    check(&[&["watch", &two, "--once"], &refused[..], &wrong].concat(), "usage", "names no pool");
     let ledger = scratch.path("ledger");
     check(
         &["ingest", "--prometheus", "http://127.0.0.1:1", "--into", &ledger],

@@ -17,7 +17,7 @@ pub struct PrometheusArgs {
     /// How long a question may take
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) query_timeout: Seconds,
-    /// Only series with this label, such as `namespace=serving`; may be given again
+    /// Only series with this label, such as `namespace=serving`; of one pool of a plan, `POOL:namespace=serving`; may be given again
     #[arg(long = "match", value_name = "LABEL=VALUE", value_parser = pair)]
     pub(crate) matches: Vec<(String, String)>,
 }

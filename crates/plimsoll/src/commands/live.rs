@@ -120,13 +120,37 @@ impl Told {
     /// Names of pools are those of the plan.
     pub(super) fn check(&self, plan: &PlanFile) -> Result<(), Failure> {
         let known = |pool: &str| plan.pools.iter().any(|own| own.name == pool);
-        let Some((pool, _)) = self.served.iter().find(|(pool, _)| !known(pool)) else {
+        let served = self.served.iter().map(|(pool, _)| ("--served", pool.as_str()));
+        let matched = self.labels.iter().filter_map(|(label, _)| label.split_once(':'));
+        let matched = matched.map(|(pool, _)| ("--match", pool));
+        let Some((option, pool)) = served.chain(matched).find(|(_, pool)| !known(pool)) else {
             return Ok(());
         };
         let pools: Vec<&str> = plan.pools.iter().map(|own| own.name.as_str()).collect();
-        let message = format!("`--served {pool}=…` names no pool of the plan");
+        let message = format!("`{option} {pool}…` names no pool of the plan");
         let diagnostic = Diagnostic::about("usage", "command line", message);
         Err(Failure::one(diagnostic.help(format!("its pools are {}", pools.join(", ")))))
+    }
+}
+
+impl Told {
+    /// The labels that the series of a pool have: those of all pools, and its own (`POOL:LABEL=VALUE`).
+    fn labels_of(&self, pool: &str) -> Vec<(String, String)> {
+        let own = self.labels.iter().filter_map(|(label, value)| match label.split_once(':') {
+            Some((of, label)) => (of == pool).then(|| (label.to_owned(), value.clone())),
+            None => Some((label.clone(), value.clone())),
+        });
+        own.collect()
+    }
+
+    /// Another pool whose series are the same as this one's, as far as is told: what is read of either would be counted as both.
+    fn alike<'a>(&self, plan: &'a PlanFile, pool: &FilePool) -> Option<&'a FilePool> {
+        let key = |own: &FilePool| {
+            let served = self.served.iter().find(|(name, _)| *name == own.name);
+            let model = served.map_or(&own.model, |(_, model)| model).clone();
+            (engine(&own.engine).map(|(reporter, _)| reporter), model, self.labels_of(&own.name))
+        };
+        plan.pools.iter().find(|other| other.name != pool.name && key(other) == key(pool))
     }
 }
 
@@ -143,11 +167,18 @@ pub(super) fn source(
             pool.name, pool.engine
         ));
     };
+    if let Some(other) = told.alike(plan, pool) {
+        return Err(format!(
+            "pools `{}` and `{}` run the same engine and model, so what they report cannot be told apart: say whose series are whose, such as `--match {}:namespace=NAME`",
+            pool.name, other.name, pool.name
+        ));
+    }
+    let labels = told.labels_of(&pool.name);
     let own = told.served.iter().find(|(own, _)| *own == pool.name).map(|(_, model)| model.clone());
     let (model, note) = match own {
         Some(model) => (Some(model), None),
         None => {
-            let known = models(prometheus, reporter, &told.labels)?;
+            let known = models(prometheus, reporter, &labels)?;
             let model = named(&pool.model, &known, plan.pools.len() == 1)?;
             let note = model.as_ref().filter(|model| **model != pool.model).map(|model| {
                 format!(
@@ -163,7 +194,7 @@ pub(super) fn source(
         engine: reporter,
         gateway: told.gateway,
         model,
-        labels: told.labels.clone(),
+        labels,
         window: format!("{}s", told.window_s.round().max(1.0)),
     };
     Ok((source, note))

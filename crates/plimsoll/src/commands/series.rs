@@ -48,6 +48,13 @@ pub(super) fn of_prometheus(
             diagnostic.help("ingest one after the other, into the same ledger"),
         ));
     }
+    if let Some((label, _)) = args.live.source.matches.iter().find(|(label, _)| label.contains(':'))
+    {
+        let message =
+            format!("`--match {label}=…` is about a pool of a plan, and a ledger has none");
+        let diagnostic = Diagnostic::about("usage", "command line", message);
+        return Err(Failure::one(diagnostic.help("write `--match LABEL=VALUE`")));
+    }
     let source = prometheus(&args.live.source)?;
     let until = args.live.until.map_or_else(|| now_s() as i64, |at| at.as_second());
     let since = until.saturating_sub(args.live.since.get() as i64);
