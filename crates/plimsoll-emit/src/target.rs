@@ -165,6 +165,8 @@ pub struct EmitSettings {
     pub names: BTreeMap<String, String>,
     /// Names of models by pool, as they are served; the pool's model otherwise.
     pub served: BTreeMap<String, String>,
+    /// Labels that series have, of all pools (`LABEL`) or of one (`POOL:LABEL`).
+    pub labels: Vec<(String, String)>,
     /// What runs replicas.
     pub workload: Workload,
     /// Labels that a Prometheus selects its rules by.
@@ -186,6 +188,7 @@ impl Default for EmitSettings {
             gateway: None,
             names: BTreeMap::new(),
             served: BTreeMap::new(),
+            labels: Vec::new(),
             workload: Workload::Deployment,
             rule_labels: BTreeMap::new(),
             timezone: "UTC".to_owned(),

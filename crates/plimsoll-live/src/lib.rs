@@ -32,7 +32,7 @@ pub use answer::{Answer, Labels, Sample, Series};
 pub use client::{Access, Metadata, Prometheus, without_credentials};
 pub use error::LiveError;
 pub use openmetrics::{BadLine, Exposition, Family, encode};
-pub use query::{PoolQueries, Selector, pool_queries, quiet_is_zero};
+pub use query::{PoolQueries, Selector, labels_of, pool_queries, quiet_is_zero};
 pub use resolve::{Missing, Reporting, Resolved, Spelling, VersionBound, resolve};
 pub use sight::{Answering, PoolSource, Unanswered, sight};
 pub use source::{Ask, Matcher, MetricSource, Over, Pool};

@@ -170,6 +170,15 @@ pub fn pool_queries(engine: &Selector, gateway: Option<&Selector>, window: &str)
     }
 }
 
+/// The labels that the series of a pool have, of labels of all pools (`LABEL`) and of single ones (`POOL:LABEL`).
+pub fn labels_of(all: &[(String, String)], pool: &str) -> Vec<(String, String)> {
+    let own = all.iter().filter_map(|(label, value)| match label.split_once(':') {
+        Some((of, label)) => (of == pool).then(|| (label.to_owned(), value.clone())),
+        None => Some((label.clone(), value.clone())),
+    });
+    own.collect()
+}
+
 /// A quantile that is 0 where nobody called: a quiet pool is no lost signal.
 pub fn quiet_is_zero(quantile: &str) -> String {
     format!("({quantile} >= 0) or vector(0)")

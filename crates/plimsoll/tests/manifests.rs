@@ -181,7 +181,16 @@ fn bad_input_is_answered() {
     check(&[&["doctor", "--plan", &two], &refused[..]].concat(), "no-prometheus", "refused");
     let told = ["--match", "chat-eu:region=eu", "--match", "chat-us:region=us"];
     check(&[&["watch", &two, "--once"], &refused[..], &told].concat(), "not-seen", "refused");
+    let rules = ["emit", &two, "--target", "prometheus-rules"];
+    let (_, alike) = json(&rules);
+    assert!(alike["notes"].to_string().contains("cannot be told apart"), "{alike:#}");
+    let (code, apart) = json(&[&rules[..], &told].concat());
+    assert_eq!(code, 0);
+    assert!(!apart["notes"].to_string().contains("cannot be told apart"), "{apart:#}");
+    let written = apart["files"][0]["text"].as_str().expect("rules");
+    assert!(written.contains("region=\"eu\"") && written.contains("region=\"us\""), "{written}");
     let wrong = ["--match", "chat-xx:region=eu"];
+    check(&[&rules[..], &wrong].concat(), "usage", "names no pool");
     check(&[&["watch", &two, "--once"], &refused[..], &wrong].concat(), "usage", "names no pool");
     let ledger = scratch.path("ledger");
     check(

@@ -1,7 +1,7 @@
 //! What all targets share: pools with their names and questions, and the file that is being written.
 
 use plimsoll_fleet::metrics::Reporter;
-use plimsoll_live::{PoolQueries, Selector, pool_queries};
+use plimsoll_live::{PoolQueries, Selector, labels_of, pool_queries};
 use plimsoll_study::{FileLimit, FileLimits, FilePolicy, FilePool, PlanFile, PoolLine};
 
 use super::{EmitError, EmitInput, EmitSettings, Emitted, EmittedFile, Target};
@@ -87,9 +87,10 @@ impl<'a> Emission<'a> {
         let mut said = Vec::new();
         for (at, pool) in self.pools.iter().enumerate().filter(|_| asks) {
             let same = self.pools[..at].iter().find(|other| {
-                other.served == pool.served
-                    && other.engine.as_ref().map(|own| own.reporter)
-                        == pool.engine.as_ref().map(|own| own.reporter)
+                let whose = |own: &Pool<'_>| {
+                    own.engine.as_ref().map(|own| (own.reporter, own.labels.clone()))
+                };
+                other.served == pool.served && whose(other) == whose(pool)
             });
             let written =
                 self.plan.scaling.advised || !matches!(self.target, Target::Keda | Target::Hpa);
@@ -101,8 +102,8 @@ impl<'a> Emission<'a> {
             }
             if let Some(other) = same {
                 said.push(format!(
-                    "pools `{}` and `{}` serve one name, `{}`: their metrics cannot be told apart, and each is counted as both; serve one under another name (`--served`)",
-                    other.pool.name, pool.pool.name, pool.served
+                    "pools `{}` and `{}` serve one name, `{}`: their metrics cannot be told apart, and each is counted as both; serve one under another name (`--served`), or say whose series are whose (`--match {}:LABEL=VALUE`)",
+                    other.pool.name, pool.pool.name, pool.served, pool.pool.name
                 ));
             }
         }
@@ -229,7 +230,12 @@ fn one<'a>(
         reporter,
         version: version.parse().ok(),
         model: Some(served.clone()),
-        labels: Vec::new(),
+        // A gateway stands elsewhere: only the model tells its series.
+        labels: if reporter.is_gateway() {
+            Vec::new()
+        } else {
+            labels_of(&settings.labels, &pool.name)
+        },
     };
     let engine = Reporter::named(engine).map(|reporter| selector(reporter, version));
     let gateway =

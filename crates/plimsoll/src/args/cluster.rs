@@ -52,6 +52,9 @@ pub struct EmitArgs {
     /// The name that a pool's model is served under, where it is not the model's
     #[arg(long, value_name = "POOL=MODEL", value_parser = pair)]
     pub(crate) served: Vec<(String, String)>,
+    /// Only series with this label, such as `namespace=serving`; of one pool, `POOL:namespace=serving`; may be given again
+    #[arg(long = "match", value_name = "LABEL=VALUE", value_parser = pair)]
+    pub(crate) matches: Vec<(String, String)>,
     /// Labels that the operator selects rules by, such as `release=kube-prometheus-stack`
     #[arg(long = "rule-label", value_name = "LABEL=VALUE", value_parser = pair)]
     pub(crate) rule_labels: Vec<(String, String)>,

@@ -20,7 +20,13 @@ pub(super) fn answer(
 ) -> Result<String, Failure> {
     let plan = plan_file(&args.plan)?;
     let targets = targets(&args.target)?;
-    for (option, pairs) in [("--name", &args.names), ("--served", &args.served)] {
+    let of_pools = args.matches.iter().filter_map(|(label, value)| {
+        label.split_once(':').map(|(pool, _)| (pool.to_owned(), value.clone()))
+    });
+    let of_pools: Vec<(String, String)> = of_pools.collect();
+    for (option, pairs) in
+        [("--name", &args.names), ("--served", &args.served), ("--match", &of_pools)]
+    {
         if let Some((pool, _)) =
             pairs.iter().find(|(pool, _)| !plan.pools.iter().any(|own| own.name == *pool))
         {
@@ -36,6 +42,7 @@ pub(super) fn answer(
         gateway: gateway(args.gateway),
         names: args.names.iter().cloned().collect(),
         served: args.served.iter().cloned().collect(),
+        labels: args.matches.clone(),
         workload: match args.workload {
             WorkloadArg::Deployment => Workload::Deployment,
             WorkloadArg::StatefulSet => Workload::StatefulSet,

@@ -8,6 +8,7 @@ use plimsoll_fleet::Version;
 use plimsoll_fleet::metrics::{Reporter, Signal};
 use plimsoll_live::{
     Access, Answer, Answering, Labels, LiveError, PoolSource, Prometheus, Selector, Unanswered,
+    labels_of,
 };
 use plimsoll_scenario::Diagnostic;
 use plimsoll_study::{FilePool, PlanFile};
@@ -134,21 +135,16 @@ impl Told {
 }
 
 impl Told {
-    /// The labels that the series of a pool have: those of all pools, and its own (`POOL:LABEL=VALUE`).
-    fn labels_of(&self, pool: &str) -> Vec<(String, String)> {
-        let own = self.labels.iter().filter_map(|(label, value)| match label.split_once(':') {
-            Some((of, label)) => (of == pool).then(|| (label.to_owned(), value.clone())),
-            None => Some((label.clone(), value.clone())),
-        });
-        own.collect()
-    }
-
     /// Another pool whose series are the same as this one's, as far as is told: what is read of either would be counted as both.
     fn alike<'a>(&self, plan: &'a PlanFile, pool: &FilePool) -> Option<&'a FilePool> {
         let key = |own: &FilePool| {
             let served = self.served.iter().find(|(name, _)| *name == own.name);
             let model = served.map_or(&own.model, |(_, model)| model).clone();
-            (engine(&own.engine).map(|(reporter, _)| reporter), model, self.labels_of(&own.name))
+            (
+                engine(&own.engine).map(|(reporter, _)| reporter),
+                model,
+                labels_of(&self.labels, &own.name),
+            )
         };
         plan.pools.iter().find(|other| other.name != pool.name && key(other) == key(pool))
     }
@@ -173,7 +169,7 @@ pub(super) fn source(
             pool.name, other.name, pool.name
         ));
     }
-    let labels = told.labels_of(&pool.name);
+    let labels = labels_of(&told.labels, &pool.name);
     let own = told.served.iter().find(|(own, _)| *own == pool.name).map(|(_, model)| model.clone());
     let (model, note) = match own {
         Some(model) => (Some(model), None),
