@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use url::Url;
+use ureq::http::Uri;
 
 use crate::answer::{Answer, Found, Labels, Reply, Series};
 use crate::error::LiveError;
@@ -41,8 +41,8 @@ const SAID_MAX: usize = 120;
 /// A Prometheus, or what speaks like one.
 #[derive(Debug)]
 pub struct Prometheus {
-    /// Credentials included: never shown.
-    base: Url,
+    /// What stands before `/api/v1`. Credentials included: never shown.
+    base: String,
     /// What is shown.
     name: String,
     access: Access,
@@ -66,20 +66,20 @@ impl Prometheus {
     pub fn new(url: &str, access: Access) -> Result<Self, LiveError> {
         let wrong =
             |why: &str| LiveError::Url { url: without_credentials(url), why: why.to_owned() };
-        let mut base = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
-        if !matches!(base.scheme(), "http" | "https") {
+        let uri: Uri = url.parse().map_err(|error| wrong(&format!("{error}")))?;
+        let (Some(scheme @ ("http" | "https")), Some(authority)) =
+            (uri.scheme_str(), uri.authority())
+        else {
             return Err(wrong("it begins with neither `http://` nor `https://`"));
-        }
-        base.set_query(None);
-        base.set_fragment(None);
-        let path = base.path().trim_end_matches('/').trim_end_matches("/api/v1").to_owned();
-        base.set_path(&path);
+        };
+        let path = uri.path().trim_end_matches('/').trim_end_matches("/api/v1");
+        let base = format!("{scheme}://{authority}{}", path.trim_end_matches('/'));
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(access.timeout))
             .http_status_as_error(false)
             .user_agent("plimsoll")
             .build();
-        let name = without_credentials(base.as_str());
+        let name = without_credentials(&base);
         let agent = config.new_agent();
         Ok(Self { base, name, access, agent, warnings: Mutex::default() })
     }
@@ -206,10 +206,8 @@ impl Prometheus {
         ("timeout", format!("{}ms", self.access.timeout.as_millis()))
     }
 
-    fn address(&self, path: &str) -> Url {
-        let mut address = self.base.clone();
-        address.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
-        address
+    fn address(&self, path: &str) -> String {
+        format!("{}/{path}", self.base)
     }
 
     fn ask<T: DeserializeOwned>(
@@ -217,15 +215,13 @@ impl Prometheus {
         path: &str,
         form: &[(&str, String)],
     ) -> Result<T, LiveError> {
-        let mut address = self.address(path);
-        if !form.is_empty() {
-            address.query_pairs_mut().extend_pairs(form);
-        }
-        let response = if address.as_str().len() <= ADDRESS_MAX {
-            self.with_bearer(self.agent.get(address.as_str())).call()
+        let address = self.address(path);
+        let pairs = form.iter().map(|(key, value)| (*key, value.as_str()));
+        let asked: usize = form.iter().map(|(key, value)| key.len() + 2 + escaped(value)).sum();
+        let response = if address.len() + asked <= ADDRESS_MAX {
+            self.with_bearer(self.agent.get(address)).query_pairs(pairs).call()
         } else {
-            let request = self.with_bearer(self.agent.post(self.address(path).as_str()));
-            request.send_form(form.iter().map(|(key, value)| (*key, value.as_str())))
+            self.with_bearer(self.agent.post(address)).send_form(pairs)
         };
         let response = response.map_err(|error| self.failed(error))?;
         let status = response.status().as_u16();
@@ -289,8 +285,10 @@ impl Prometheus {
     }
 
     fn has_host(&self) -> bool {
-        let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let port = self.base.port_or_known_default().unwrap_or(80);
+        let uri: Uri = self.base.parse().unwrap_or_default();
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        let port = uri.port_u16().unwrap_or(usual);
         (host, port).to_socket_addrs().is_ok_and(|mut found| found.next().is_some())
     }
 
@@ -330,6 +328,11 @@ fn seconds(value: f64) -> String {
     format!("{value:.3}")
 }
 
+/// How long a text is in an address, where all but letters and digits takes three characters.
+fn escaped(text: &str) -> usize {
+    text.bytes().map(|byte| if byte.is_ascii_alphanumeric() { 1 } else { 3 }).sum()
+}
+
 /// The beginning of a page, in one line.
 fn beginning(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * SAID_MAX)]);
@@ -339,12 +342,11 @@ fn beginning(body: &[u8]) -> String {
 
 /// An address as it may be shown.
 pub fn without_credentials(url: &str) -> String {
-    if let Ok(mut parsed) = Url::parse(url) {
-        // An address that cannot have credentials has none.
-        let _ = parsed.set_username("");
-        let _ = parsed.set_password(None);
-        parsed.set_query(None);
-        return parsed.as_str().trim_end_matches('/').to_owned();
+    if let Ok(uri) = url.parse::<Uri>()
+        && let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority())
+    {
+        let (_, place) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
+        return format!("{scheme}://{place}{}", uri.path().trim_end_matches('/'));
     }
     // What is no address may hold them all the same.
     url.rsplit('@').next().unwrap_or(url).to_owned()

@@ -75,6 +75,9 @@ pub struct ReviewArgs {
     /// Write all of it as Markdown, for a pull request
     #[arg(long, value_name = "OUT.md")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Write the document that `--json` prints to this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Exit with 1 where the fleet of today does not carry the demand
     #[arg(long)]
     pub(crate) gate: bool,

@@ -35,6 +35,8 @@ pub(super) fn answer(
     review.notes.extend(stop.notes());
     paged(args.html.as_deref(), || review_html(&review, crate::VERSION), global, err)?;
     paged(args.markdown.as_deref(), || review_markdown(&review, crate::VERSION), global, err)?;
+    let document = || review_json(&review, crate::VERSION);
+    paged(args.out.as_deref(), || format!("{:#}\n", document()), global, err)?;
     // Scripts want the document and nothing else.
     if !global.json {
         tell(global, err, &format!("reviewed in {:.2} s", stop.seconds()));
@@ -42,8 +44,7 @@ pub(super) fn answer(
     let verdict = &review.verdict;
     let passes =
         verdict.plan_exists != Some(false) && !(args.gate && verdict.today_holds == Some(false));
-    let text =
-        either(global, || review_json(&review, crate::VERSION), || review_text(&review, heading()));
+    let text = either(global, document, || review_text(&review, heading()));
     Ok((text, passes))
 }
 
