@@ -18,7 +18,7 @@ const FLOOR_PLAN: [&[&str]; 14] = [
     &["plimsoll-report", "plimsoll-emit"],
     &["plimsoll-web"],
     &["plimsoll"],
-    &["xtask"],
+    &["tools", "xtask"],
 ];
 
 /// Rooms that must not know certain crates.
@@ -34,6 +34,7 @@ pub(crate) fn tidy(root: &Path) -> Result<(), String> {
     links(root, &files, &mut complaints);
     orphans(root, &files, &mut complaints);
     words(root, &files, &mut complaints);
+    cases(root, &files, &mut complaints);
     if complaints.is_empty() {
         Ok(())
     } else {
@@ -65,7 +66,7 @@ fn floor_plan(root: &Path, complaints: &mut Vec<String>) {
     };
     let mut manifests: Vec<PathBuf> =
         crates.flatten().map(|e| e.path().join("Cargo.toml")).collect();
-    manifests.push(root.join("xtask/Cargo.toml"));
+    manifests.extend(["tools/Cargo.toml", "xtask/Cargo.toml"].map(|name| root.join(name)));
     manifests.sort();
     for manifest in manifests {
         let Ok(text) = std::fs::read_to_string(&manifest) else {
@@ -169,6 +170,19 @@ fn words(root: &Path, files: &[PathBuf], complaints: &mut Vec<String>) {
             if let Some(line) = text.lines().position(|l| l.contains(&word)) {
                 complaints.push(format!("{name}:{}: `{word}` does not belong here", line + 1));
             }
+        }
+    }
+}
+
+/// How often a property is tried is said in one place.
+fn cases(root: &Path, files: &[PathBuf], complaints: &mut Vec<String>) {
+    for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "rs")) {
+        let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
+        let fixed = |start: &str| {
+            text.split(start).skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        if fixed("with_cases(") || fixed("ProptestConfig { cases: ") {
+            complaints.push(format!("{}: ask `plimsoll_testkit::cases` how many", file.display()));
         }
     }
 }

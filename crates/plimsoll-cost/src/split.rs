@@ -66,7 +66,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(plimsoll_testkit::cases(1_000)) })]
         /// Parts sum to the amount, have its sign, and are less than a micro-dollar from their quota, whatever the weights.
         #[test]
         fn nothing_is_lost(

@@ -182,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(plimsoll_testkit::cases(500)) })]
         /// The logarithms of the factors sum to that of the cost, and the number is inside its interval and bounds.
         #[test]
         fn factors_are_exact(micros in 1i64..1_000_000_000_000, each in prop::collection::vec((0.01..10.0f64, prop::option::of(any::<bool>())), 2..60)) {

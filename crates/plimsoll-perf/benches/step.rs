@@ -1,6 +1,6 @@
 //! Step times per second, over a fixed sequence of loads. Each run first holds its answers against the ones it always gave.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use divan::counter::ItemsCount;

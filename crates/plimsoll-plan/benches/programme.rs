@@ -1,6 +1,6 @@
 //! Programmes of six accelerators, four regions, three modes and eight pools: what a bound, an answer and an explanation take.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use divan::Bencher;

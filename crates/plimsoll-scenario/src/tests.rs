@@ -436,7 +436,7 @@ fn every_example_is_fine() {
 // ----- strangers
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(300)))]
 
     /// An example with a piece cut out, doubled or replaced: an answer, never a panic.
     #[test]

@@ -2,10 +2,10 @@
 
 #![expect(clippy::print_stdout, reason = "what was measured is printed")]
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
-#[path = "../tests/support/fleets.rs"]
+#[path = "../tests/it/fleets.rs"]
 mod fleets;
 
 use std::time::Instant;

@@ -475,7 +475,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(10_000) })]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(plimsoll_testkit::cases(10_000)) })]
 
         /// By segments or block by block: as many blocks are free, and as much of every content is there, after whatever was done.
         #[test]

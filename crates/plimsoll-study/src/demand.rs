@@ -511,7 +511,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(12))]
+        #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(32)))]
         /// Byte for byte the same on any number of threads.
         #[test]
         fn threads_do_not_matter(seed: u64, threads in 1usize..9, rate in 0.0f64..20.0) {

@@ -354,7 +354,7 @@ fn charges() -> impl Strategy<Value = Vec<Charge>> {
 const NAMES: [Option<&str>; 4] = [Some("b"), Some("a"), None, Some("c")];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(plimsoll_testkit::cases(1_000)) })]
     /// Whatever was used and paid: nothing is missing of the total nor of a dimension, nothing is below zero but a credit, and values of a
     /// line sum to the line.
     #[test]

@@ -85,7 +85,7 @@ fn json(gathered: Gathered, threads: usize) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(32)))]
 
     /// Stretches that are appended are as good as one, in whatever order the rows of each come, and on however many threads; where each
     /// arrival is kept, and where gaps are bucketed and pairs sampled.
@@ -436,7 +436,7 @@ fn without_rows(gathered: Gathered) -> serde_json::Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(32)))]
 
     /// Sums are as good as rows, but for what takes rows.
     #[test]

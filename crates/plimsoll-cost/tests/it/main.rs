@@ -1,0 +1,4 @@
+//! Prices and a day that others published.
+
+mod published_day;
+mod published_prices;

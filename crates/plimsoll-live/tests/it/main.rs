@@ -1,0 +1,4 @@
+//! A Prometheus, asked and read.
+
+mod client;
+mod prometheus;

@@ -1,0 +1,5 @@
+//! Scenario files: what is built in, and what is said of mistakes.
+
+mod catalog;
+mod corpus;
+mod diagnostics;

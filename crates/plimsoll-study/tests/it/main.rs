@@ -1,0 +1,4 @@
+//! Studies against each other.
+
+mod hand_out;
+mod steady;

@@ -1,0 +1,298 @@
+//! `curve`, as it is typed.
+
+use crate::common::{Scratch, count, diagnostic, json, number, run};
+use serde_json::Value;
+
+const SWEEP: &str = "crates/plimsoll/tests/fixtures/sweep.jsonl";
+
+/// A class on a pool, with what a test changes.
+fn scenario(slo: &str, pool: &str) -> String {
+    format!(
+        r#"
+        [study]
+        name = "A small curve"
+        as_of = 2026-11-15
+
+        [[class]]
+        name = "chat"
+        rate = "6 req/s"
+        prompt = {{ p50 = 600, p95 = 2400, max = 8000 }}
+        output = {{ p50 = 120, p95 = 500, max = 2000 }}
+        slo = {{ {slo} }}
+
+        [[pool]]
+        name = "small"
+        model = "llama-3.1-8b"
+        accelerator = "H100-SXM"
+        engine = "vllm@0.24"
+        max_model_len = 16384
+        max_num_seqs = 64
+        {pool}
+        "#
+    )
+}
+
+const SLO: &str = r#"ttft = "1s", tpot = "50ms""#;
+
+/// The curve of a scenario, of four runs a point.
+fn curve(name: &str, text: &str, options: &[&str]) -> Value {
+    let scratch = Scratch::new(name);
+    let file = scratch.file("s.toml", text);
+    let (code, document) = json(&[&["curve", &file, "--runs", "4"], options].concat());
+    assert_eq!(code, 0, "{document}");
+    check(&document);
+    document
+}
+
+/// What must hold of any curve.
+fn check(document: &Value) {
+    assert_eq!(document["schema"], "plimsoll/curve/v1");
+    for key in ["knee", "load_line", "load_lines", "binding", "peak_throughput", "notes"] {
+        assert!(document.get(key).is_some(), "{key}");
+    }
+    let points = document["points"].as_array().expect("points");
+    let loads: Vec<f64> = points.iter().map(|p| number(&p["load"])).collect();
+    assert!(loads.is_sorted_by(|a, b| a < b), "{loads:?}");
+    let at = |load: f64| points.iter().find(|p| number(&p["load"]).to_bits() == load.to_bits());
+    for point in points {
+        let n = |key: &str| number(&point[key]);
+        let good = n("goodput_per_s");
+        // What is good came, and is done sooner or later.
+        assert!(good <= n("offered_per_s") * 1.001, "{point}");
+        for share in ["errors", "busy", "kv", "attainment"] {
+            // Without a threshold nothing says what is good.
+            assert!(
+                point[share].is_null() && share == "attainment" || (0.0..=1.0).contains(&n(share)),
+                "{share}: {point}"
+            );
+        }
+        assert!(n("queue_mean").is_sign_positive(), "{point}");
+        let interval = &point["goodput_interval"];
+        let (low, high) = (number(&interval["low"]), number(&interval["high"]));
+        assert!(low <= good * (1.0 + 1e-9) && good <= high * (1.0 + 1e-9) + 1e-12, "{point}");
+        assert_eq!(point["meets"] == true, point["fails_by"].is_null(), "{point}");
+    }
+    let peak = &document["peak_throughput"];
+    assert_eq!(peak["safe"], false);
+    let tokens = number(&peak["output_tokens_per_s"]);
+    assert!(points.iter().all(|p| number(&p["output_tokens_per_s"]) <= tokens), "{peak}");
+    let line = &document["load_line"];
+    if line.is_null() {
+        assert!(points.iter().all(|p| p["meets"] == false), "{document}");
+        return;
+    }
+    let load = number(&line["load"]);
+    assert!(at(load).is_some_and(|p| p["meets"] == true), "{line}");
+    if !document["knee"].is_null() {
+        assert!(load <= number(&document["knee"]["load"]), "{line} and {}", document["knee"]);
+    }
+    if !line["fails_at_load"].is_null() {
+        let fails = number(&line["fails_at_load"]);
+        assert!(load < fails && at(fails).is_some_and(|p| p["meets"] == false), "{line}");
+        assert!(!document["binding"]["resource"].is_null(), "{}", document["binding"]);
+        assert!(!document["binding"]["first_signal"].is_null(), "{}", document["binding"]);
+    }
+}
+
+fn line(document: &Value) -> f64 {
+    number(&document["load_line"]["offered_per_s"])
+}
+
+/// Points, marks, lines; the same bytes for the same seed on any number of threads, others for another.
+#[test]
+fn the_contract() {
+    let scratch = Scratch::new("curve-contract");
+    let file = scratch.file("s.toml", scenario(SLO, ""));
+    let with = |seed: &str, threads: &str| {
+        let few = ["--points", "3", "--no-lines", "--json", "--seed", seed, "--threads", threads];
+        run(&[&["curve", &file, "--runs", "4"], &few[..]].concat())
+    };
+    let one = with("5", "1");
+    assert_eq!(one.0, 0);
+    assert_eq!(one, with("5", "16"));
+    assert_ne!(one, with("6", "16"));
+    let (code, document) = json(&["curve", &file, "--runs", "4", "--seed", "5"]);
+    assert_eq!(code, 0);
+    check(&document);
+    assert_eq!((&document["seed"], &document["runs"]), (&5.into(), &4.into()));
+    let points = document["points"].as_array().expect("points");
+    assert!(points.len() >= 12, "{}", points.len());
+    assert!(!document["knee"].is_null() && !document["load_line"].is_null());
+    // Known to three in a hundred, and good enough there.
+    let mark = &document["load_line"];
+    assert!(number(&mark["fails_at_load"]) <= number(&mark["load"]) * 1.04, "{mark}");
+    let there = points.iter().find(|p| p["load"] == mark["load"]).expect("a point");
+    assert!(number(&there["attainment"]) >= 0.99, "{there}");
+    assert_eq!(document["binding"]["resource"], "sequences");
+    assert_eq!(document["binding"]["first_signal"], "ttft");
+    let lines = document["load_lines"].as_array().expect("lines");
+    let names: Vec<&str> = lines.iter().filter_map(|l| l["resource"].as_str()).collect();
+    let all = ["requests", "fresh_prompt_tokens", "output_tokens", "resident_kv_tokens", "mix"];
+    assert_eq!(names, all);
+    for own in lines {
+        // The demand is far below its lines, and what flows grows with its lever.
+        assert!(number(&own["demand"]) < number(&own["load_line"]), "{own}");
+        if own["resource"] != "resident_kv_tokens" {
+            let grown = number(&own["demand"]) * number(&own["factor"]);
+            assert!((grown / number(&own["load_line"]) - 1.0).abs() < 0.1, "{own}");
+        }
+    }
+    // A call is a task here, and its lever is that of the curve.
+    assert_eq!(lines[0]["factor"], mark["load"]);
+}
+
+/// As many points as are asked for, or more.
+#[test]
+fn points_that_are_asked_for() {
+    let text = scenario(SLO, "");
+    for (asked, options) in [(3, ["--points", "3"]), (25, ["--points", "25"])] {
+        let document =
+            curve(&format!("points-{asked}"), &text, &[&options[..], &["--no-lines"]].concat());
+        let points = document["points"].as_array().expect("points").len();
+        assert!(points >= asked, "{points} of {asked}");
+        assert_eq!(document["load_lines"], Value::Array(Vec::new()));
+    }
+    let scratch = Scratch::new("points-none");
+    let file = scratch.file("s.toml", text);
+    for wrong in ["0", "100000", "x"] {
+        assert_eq!(run(&["curve", &file, "--points", wrong]).0, 2, "{wrong}");
+    }
+}
+
+/// Twice the replicas carry about twice as much, a tighter promise less, and one that nobody can keep nothing.
+#[test]
+fn what_moves_the_line() {
+    let options = ["--no-lines"];
+    let one = curve("one", &scenario(SLO, ""), &options);
+    let two = curve("two", &scenario(SLO, "replicas = 2"), &options);
+    let ratio = line(&two) / line(&one);
+    assert!((ratio / 2.0 - 1.0).abs() < 0.15, "{ratio}");
+    let tight = curve("tight", &scenario(r#"ttft = "1s", tpot = "12ms""#, ""), &options);
+    assert!(line(&tight) < 0.9 * line(&one), "{} and {}", line(&tight), line(&one));
+    assert_eq!(tight["binding"]["first_signal"], "tpot");
+    let hopeless = curve("hopeless", &scenario(r#"ttft = "1ms""#, ""), &[]);
+    assert!(hopeless["load_line"].is_null() && hopeless["knee"].is_null(), "{hopeless}");
+    assert_eq!(hopeless["binding"]["first_signal"], "ttft");
+    let notes = hopeless["notes"].to_string();
+    assert!(notes.contains("ttft of class `chat` is not kept even where"), "{notes}");
+    assert_eq!(hopeless["load_lines"], Value::Array(Vec::new()));
+}
+
+/// Providers have a line, too: what their limits let through.
+#[test]
+fn a_provider_has_a_line() {
+    let rented = r#"
+        [study]
+        name = "rented"
+        as_of = 2026-11-15
+
+        [[class]]
+        name = "chat"
+        rate = "2 req/s"
+        prompt = { p50 = 600, p95 = 2400, max = 8000 }
+        output = { p50 = 120, p95 = 500, max = 2000 }
+
+        [[provider]]
+        name = "hosted"
+        provider = "openai"
+        model = "gpt-4.1"
+        rpm = 600
+    "#;
+    let document = curve("rented", rented, &["--no-lines"]);
+    // Ten a second, one in a hundred turned away, and a minute's worth that was there at the beginning.
+    let carried = line(&document);
+    assert!((8.0..=11.0).contains(&carried), "{document}");
+    assert_eq!(document["binding"]["resource"], "provider");
+    assert_eq!(document["binding"]["first_signal"], "errors");
+    assert!(document["points"][0]["goodput_per_device"].is_null());
+}
+
+/// What is left out is said: incidents, and replicas that would follow.
+#[test]
+fn what_a_curve_leaves_out() {
+    let (code, document) =
+        json(&["curve", "examples/metastable.toml", "--runs", "2", "--no-lines"]);
+    assert_eq!(code, 0);
+    check(&document);
+    assert!(document["notes"].to_string().contains("incidents are left out"), "{document}");
+    let scaled = scenario(SLO, "replicas = { now = 1, plan = [1, 4] }")
+        + "\n[autoscaling]\nsignal = \"in-flight\"\ntarget = 16\n";
+    let scaled = curve("scaled", &scaled, &["--no-lines"]);
+    assert!(scaled["notes"].to_string().contains("autoscaling is left out"), "{scaled}");
+}
+
+/// A load test beside the curve; what is no load test is said to be none.
+#[test]
+fn a_load_test_beside_it() {
+    let text = scenario(SLO, "");
+    let document = curve("tested", &text, &["--no-lines", "--load-test", SWEEP]);
+    let tested = document["load_test"].as_array().expect("points");
+    assert_eq!(tested.len(), 3);
+    for point in tested {
+        // In a closed loop as much is offered as is answered; far below its end a fleet answers all.
+        assert_eq!(point["offered_per_s"], point["achieved_per_s"]);
+        let (was, says) = (number(&point["achieved_per_s"]), number(&point["predicted_per_s"]));
+        assert!((was / says - 1.0).abs() < 0.05, "{point}");
+    }
+    // An open one says what was offered; beyond the points there is nothing to hold it against.
+    let scratch = Scratch::new("open");
+    let row = |rate: f64, done: f64| {
+        format!(
+            r#"{{"date": "20261103-090000", "endpoint_type": "openai", "backend": "vllm", "model_id": "m", "tokenizer_id": "m", "num_prompts": 64, "request_rate": {rate}, "burstiness": 1.0, "max_concurrency": null, "duration": 60.0, "completed": 64, "failed": 0, "total_input_tokens": 65536, "total_output_tokens": 16384, "request_throughput": {done}, "output_throughput": 190.0, "total_token_throughput": 900.0, "mean_ttft_ms": 50.0, "median_ttft_ms": 46.0, "p99_ttft_ms": 61.0, "mean_tpot_ms": 4.9, "median_tpot_ms": 4.9, "p99_tpot_ms": 5.1, "mean_itl_ms": 4.9, "median_itl_ms": 4.9, "p99_itl_ms": 6.0}}"#
+        )
+    };
+    let rows = format!("{}\n{}\n", row(4.0, 3.9), row(4000.0, 20.0));
+    let open = scratch.file("open.jsonl", rows);
+    let document = curve("opened", &text, &["--no-lines", "--load-test", &open]);
+    let tested = document["load_test"].as_array().expect("points");
+    assert_eq!(number(&tested[0]["offered_per_s"]), 4.0);
+    assert!((number(&tested[0]["predicted_per_s"]) - 4.0).abs() < 0.2, "{tested:?}");
+    assert!(tested[1]["predicted_per_s"].is_null(), "{tested:?}");
+    let file = scratch.file("s.toml", &text);
+    for (what, bytes) in
+        [("text", "time,load\n1,2\n"), ("nothing", ""), ("cut", "{\"date\": \"2026")]
+    {
+        let bad = scratch.file("bad.json", bytes);
+        let (code, failure) = json(&["curve", &file, "--no-lines", "--load-test", &bad]);
+        assert_eq!(code, 2, "{what}");
+        diagnostic(&failure);
+        assert!(failure["diagnostics"].to_string().contains("bad.json"), "{what}: {failure}");
+    }
+    let (code, _) = json(&["curve", &file, "--no-lines", "--load-test", "/nowhere.json"]);
+    assert_eq!(code, 2);
+}
+
+/// What cannot be drawn is said, and nothing hangs.
+#[test]
+fn bad_questions_get_answers() {
+    let file = "examples/support-bot.toml";
+    for (options, word) in [
+        (&["--hour", "8..10"][..], "one hour"),
+        (&["--hour", "all"][..], "one hour"),
+        (&["--hour", "9000"][..], "no hour 9000"),
+        (&["--hour", "launch"][..], "no event"),
+        (&["--pool", "nobody"][..], "no pool `nobody`"),
+    ] {
+        let (code, failure) = json(&[&["curve", file], options].concat());
+        assert_eq!(code, 2, "{options:?}");
+        let (message, help) = diagnostic(&failure);
+        assert!(message.contains(word) && !help.is_empty(), "{message}: {help}");
+    }
+    let (code, failure) = json(&["curve", "/nowhere.toml"]);
+    assert_eq!((code, &failure["diagnostics"][0]["code"]), (2, &"unreadable-file".into()));
+    // Out of time: what was learnt is said.
+    let (code, early) = json(&["curve", "examples/launch-week.toml", "--time-limit", "300ms"]);
+    assert_eq!(code, 0);
+    assert!(early["notes"].to_string().contains("--time-limit"), "{}", early["notes"]);
+    assert!(count(&early["runs"]) > 0);
+}
+
+#[test]
+fn the_screen() {
+    let scratch = Scratch::new("curve-screen");
+    let file = scratch.file("s.toml", scenario(SLO, ""));
+    let (code, screen) = run(&["curve", &file, "--runs", "4", "--load-test", SWEEP]);
+    assert_eq!(code, 0);
+    assert!(screen.contains("UNSAFE"), "{screen}");
+    insta::assert_snapshot!("curve", screen);
+}

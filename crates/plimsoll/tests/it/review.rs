@@ -1,0 +1,210 @@
+//! What `review` says: all of what a launch is decided on.
+
+use crate::common::{Scratch, json, number};
+use serde_json::Value;
+
+/// One pool, near its line, for a class with a threshold of each kind.
+fn scenario(replicas: u32, slo: &str) -> String {
+    format!(
+        r#"
+        [study]
+        name = "a test"
+        as_of = 2026-11-15
+        start = 2026-11-16T00:00:00Z
+        horizon = "3d"
+
+        [[class]]
+        name = "chat"
+        rate = "30 req/s"
+        prompt = {{ p50 = 600, p95 = 2400, max = 8000 }}
+        output = {{ p50 = 120, p95 = 500, max = 2000 }}
+        slo = {{ ttft = "1s", tpot = "50ms"{slo} }}
+        success_rate = 0.8
+
+        [[event]]
+        name = "launch"
+        from = "2026-11-17T10:00:00Z"
+        to = "2026-11-17T12:00:00Z"
+        rate = {{ low = 1.2, likely = 1.5, high = 1.8 }}
+
+        [[pool]]
+        name = "chat"
+        model = "llama-3.1-8b"
+        accelerator = "H100-SXM"
+        instance = "p5.48xlarge"
+        engine = "vllm@0.24"
+        max_model_len = 16384
+        replicas = {{ now = {replicas}, plan = [1, 16] }}
+        "#
+    )
+}
+
+/// The exit code and the document.
+fn reviewed(replicas: u32, slo: &str, options: &[&str]) -> (i32, Value) {
+    let scratch = Scratch::new(&format!("review-{replicas}-{}-{}", slo.len(), options.concat()));
+    let file = scratch.file("scenario.toml", scenario(replicas, slo));
+    json(&[&["review", &file], options].concat())
+}
+
+fn rows(review: &Value) -> &[Value] {
+    review["plan"]["resources"].as_array().expect("rows")
+}
+
+fn mix(review: &Value) -> &Value {
+    rows(review).iter().find(|row| row["name"] == "mix").expect("a mix")
+}
+
+/// What must hold of every launch table: headroom and verdict follow from the line, whatever it is.
+fn check(review: &Value) {
+    for row in rows(review) {
+        let asked = row["launch_p95"].as_f64().or(row["baseline_p95"].as_f64());
+        let (Some(line), Some(asked)) = (row["load_line_now"].as_f64(), asked) else { continue };
+        let room = (line - asked) / line;
+        assert!((number(&row["headroom_pct"]) - room * 100.0).abs() < 1e-6, "{row}");
+        let verdict = match room {
+            room if room < 0.0 => "shortfall",
+            room if room < 0.15 => "tight",
+            _ => "ok",
+        };
+        assert_eq!(row["verdict"], verdict, "{row}");
+    }
+}
+
+/// One replica does not carry thirty a second and more than half as much again; three do. What the verdict says is what the table says.
+#[test]
+fn the_verdict_is_that_of_the_table() {
+    let (code, few) = reviewed(1, "", &[]);
+    assert_eq!(code, 0, "a plan exists: {}", few["verdict"]);
+    let (code, many) = reviewed(3, "", &["--gate"]);
+    assert_eq!(code, 0, "today's fleet carries it: {}", many["verdict"]);
+    for (review, holds) in [(&few, false), (&many, true)] {
+        check(review);
+        assert_eq!(review["verdict"]["today_holds"], holds, "{}", review["verdict"]);
+        assert_eq!(mix(review)["verdict"] != "shortfall", holds, "{}", mix(review));
+    }
+    // Three times the replicas carry about three times as much.
+    let ratio = number(&mix(&many)["load_line_now"]) / number(&mix(&few)["load_line_now"]);
+    assert!((2.3..4.0).contains(&ratio), "{ratio}");
+    let says = few["verdict"]["says"].as_str().expect("a sentence");
+    assert!(says.starts_with("The fleet of today does not carry Tue 2026-11-17 1"), "{says}");
+}
+
+/// Behind a gate, today's shortfall is a no.
+#[test]
+fn a_gate_says_no_where_today_falls_short() {
+    assert_eq!(reviewed(1, "", &["--gate"]).0, 1);
+}
+
+/// All of the artifact is there, each part once, and what is shown of it in one place is what is shown in another.
+#[test]
+fn everything_a_launch_is_decided_on() {
+    let (_, review) = reviewed(3, "", &[]);
+    let list = |key: &str| review[key].as_array().unwrap_or_else(|| panic!("{key}")).clone();
+    assert_eq!(review["stress"]["failure_shapes"].as_array().expect("shapes").len(), 7);
+    assert!(review["stress"]["scenarios"].as_array().expect("hard times").len() >= 12);
+    // The reserve is a waterfall that adds up.
+    let pool = &review["plan"]["pools"][0];
+    let lines = pool["reserve"].as_array().expect("lines");
+    let sum: u64 = lines.iter().map(|line| line["replicas"].as_u64().expect("a count")).sum();
+    assert_eq!(pool["replicas"]["total"].as_u64(), Some(sum));
+    // Curves go from little to much, and their line is the table's.
+    let asked = number(&mix(&review)["launch_p95"]);
+    for (curve, line) in list("curves").iter().zip(["load_line_now", "load_line_planned"]) {
+        let loads: Vec<f64> = curve["points"]
+            .as_array()
+            .expect("points")
+            .iter()
+            .map(|p| number(&p["load"]))
+            .collect();
+        assert!(loads.len() >= 6 && loads.is_sorted(), "{loads:?}");
+        let at = number(&curve["line_load"]);
+        assert!((at - number(&mix(&review)[line]) / asked).abs() < 1e-9, "{at}");
+    }
+    // The memory budget sums to the device.
+    let budget = review["memory"][0]["budget"].as_array().expect("lines");
+    let bytes: i64 = budget.iter().map(|line| line["bytes"].as_i64().expect("bytes")).sum();
+    assert_eq!(Some(bytes), review["memory"][0]["device_bytes"].as_i64());
+    // The fan has every hour, each level above the last, and the event is where it was written.
+    let ahead = &review["ahead"];
+    assert_eq!(ahead["events"], serde_json::json!([[34, 36]]));
+    for resource in ahead["resources"].as_array().expect("resources") {
+        let bands = resource["bands"].as_array().expect("bands");
+        let at = |band: &Value, hour: usize| number(&band["per_s"][hour]);
+        assert_eq!(bands[0]["per_s"].as_array().expect("hours").len(), 72);
+        for pair in bands.windows(2) {
+            assert!(at(&pair[0], 34) < at(&pair[1], 34), "{resource}");
+            assert!((at(&pair[0], 0) - at(&pair[1], 0)).abs() < 1e-9, "{resource}");
+        }
+    }
+    // Windows of the three ways are of the same demand.
+    let check = &review["plan"]["scaling"]["check"];
+    if !check.is_null() {
+        let came = |way: &str| -> Vec<f64> {
+            let series = check[way]["series"].as_array().expect("windows");
+            series.iter().map(|window| number(&window["offered_per_s"])).collect()
+        };
+        assert_eq!(came("static_plan"), came("policy"));
+        assert_eq!(came("static_plan"), came("oracle"));
+    }
+    assert_eq!(review["cost"]["closes"], true);
+    let signals = list("signals");
+    let first: Vec<&str> =
+        signals.iter().take(2).map(|own| own["signal"].as_str().expect("a name")).collect();
+    assert_eq!(first, ["queue_wait", "allocation_failures"]);
+    let questions = list("questions");
+    assert_eq!(questions.len(), 12);
+    for own in &questions {
+        let answer = own["answer"].as_str().expect("an answer");
+        assert!(own["question"].as_str().is_some_and(|text| text.ends_with('?')), "{own}");
+        assert!(
+            own["known"] == true && answer.chars().any(|c| c.is_ascii_digit())
+                || answer.starts_with("Not known"),
+            "{own}"
+        );
+    }
+    let last = questions.last().expect("twelve")["answer"].as_str().expect("an answer");
+    assert!(last.starts_with("On Thu 2026-11-19"), "{last}");
+    let assumptions = list("assumptions");
+    let aged = assumptions.iter().filter(|own| own["age_days"].is_i64());
+    assert!(aged.count() > 0 && assumptions.iter().all(|own| own["source"].is_string()));
+}
+
+/// A promise that physics forbids: no fleet keeps it, and which promise that is is said.
+#[test]
+fn what_nobody_can_keep() {
+    let (code, hopeless) = reviewed(2, ", ttft_p50 = \"1ms\"", &[]);
+    assert_eq!(code, 1);
+    check(&hopeless);
+    assert_eq!(hopeless["verdict"]["plan_exists"], false);
+    let says = hopeless["verdict"]["says"].as_str().expect("a sentence");
+    assert!(says.contains("ttft_p50"), "{says}");
+}
+
+/// A review that was cut short concludes nothing.
+#[test]
+fn what_was_not_finished_says_nothing_of_the_fleet() {
+    let (code, review) = reviewed(2, "", &["--time-limit", "1ms"]);
+    assert_eq!(code, 1);
+    assert!(review["verdict"]["today_holds"].is_null(), "{}", review["verdict"]);
+    let says = review["verdict"]["says"].as_str().expect("a sentence");
+    assert!(says.contains("no number here is finished"), "{says}");
+}
+
+/// The same review as a page and as Markdown, written whole.
+#[test]
+fn pages_say_what_the_document_says() {
+    let scratch = Scratch::new("review-pages");
+    let file = scratch.file("scenario.toml", scenario(3, ""));
+    let (html, markdown) = (scratch.path("review.html"), scratch.path("review.md"));
+    let (_, review) = json(&["review", &file, "--html", &html, "--markdown", &markdown]);
+    let says = review["verdict"]["says"].as_str().expect("a sentence");
+    for path in [&html, &markdown] {
+        let page = std::fs::read_to_string(path).expect("a page");
+        assert!(page.contains(says), "{path} does not say: {says}");
+        let questions = review["questions"].as_array().expect("questions");
+        for own in questions {
+            let question = own["question"].as_str().expect("a question");
+            assert!(page.contains(question), "{path} does not ask: {question}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Many people at once: nobody hears anything but an answer or a prompt no.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::common::Scratch;
+use crate::server::Server;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, StatusCode};
+use serde_json::json;
+
+const CLIENTS: usize = 200;
+/// Runs of 30 s on two cores peaked at 175 MiB. Above that this leaves room for what limits allow and this load does not reach, such as 64 bodies of 1 MiB that are read at
+/// once, on a machine with more cores; what grows with the number of requests would go beyond it.
+const MOST_BYTES: u64 = 1 << 30;
+/// For an answered what-if, 99 times of 100.
+const P99: Duration = Duration::from_secs(1);
+
+/// What came of the requests.
+#[derive(Default)]
+struct Tally {
+    statuses: BTreeMap<u16, usize>,
+    answered: Vec<Duration>,
+    wrong: Vec<String>,
+}
+
+/// What is asked.
+enum Question {
+    WhatIf(String),
+    BadJson,
+    WrongLever(String),
+    NoSuchRoute,
+    TooLarge,
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long answers take is what is measured")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// What the client of this number asks next. Most move sliders, as people do.
+fn question(texts: &[(&str, String)], client: usize, turn: usize) -> Question {
+    let (name, text) = &texts[(client + turn) % texts.len()];
+    match (client + turn) % 20 {
+        0 => Question::BadJson,
+        1 => Question::WrongLever(json!({ "text": text, "levers": { "tide": 1 } }).to_string()),
+        2 => Question::NoSuchRoute,
+        3 if client % 5 == 3 => Question::TooLarge,
+        step => {
+            let demand = 0.5 + 0.25 * step as f64;
+            let levers = json!({ "demand": demand, "lost": turn % 2 });
+            Question::WhatIf(json!({ "name": name, "text": text, "levers": levers }).to_string())
+        }
+    }
+}
+
+async fn asks(
+    address: Arc<str>,
+    texts: Arc<[(&'static str, String)]>,
+    number: usize,
+    until: Instant,
+) -> Tally {
+    let client = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
+    let mut tally = Tally::default();
+    let mut turn = 0;
+    while now() < until {
+        let question = question(&texts, number, turn);
+        turn += 1;
+        let (path, body, expected): (_, _, &[u16]) = match &question {
+            Question::WhatIf(body) => ("what-if", body.clone(), &[200, 429]),
+            Question::BadJson => ("what-if", "{\"text\": ".to_owned(), &[400, 429]),
+            Question::WrongLever(body) => ("what-if", body.clone(), &[400, 429]),
+            Question::NoSuchRoute => ("tides", "{}".to_owned(), &[404]),
+            Question::TooLarge => ("what-if", " ".repeat((1 << 20) + 1), &[413, 429]),
+        };
+        let url = format!("{address}/api/v1/{path}");
+        let began = now();
+        let sent =
+            client.post(url).header(CONTENT_TYPE, "application/json").body(body).send().await;
+        let answer = match sent {
+            Ok(answer) => answer,
+            Err(error) => {
+                tally.wrong.push(format!("{path}: {error:?}"));
+                continue;
+            }
+        };
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        *tally.statuses.entry(status.as_u16()).or_default() += 1;
+        let read = answer.bytes().await;
+        if let Err(error) = read {
+            tally.wrong.push(format!("{path}, {status}: {error:?}"));
+            continue;
+        }
+        if !expected.contains(&status.as_u16()) {
+            tally.wrong.push(format!("{path}: {status}"));
+        }
+        if status == StatusCode::OK {
+            tally.answered.push(began.elapsed());
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let after = headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
+            match after {
+                // As it was asked to; the end is not slept through.
+                Some(seconds) => {
+                    let left = until.saturating_duration_since(now());
+                    tokio::time::sleep(Duration::from_secs(seconds).min(left)).await;
+                }
+                None => tally.wrong.push("429 without Retry-After".to_owned()),
+            }
+        }
+    }
+    tally
+}
+
+/// The most memory that a process ever had.
+fn peak_bytes(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+    let kib: u64 = line.split_whitespace().nth(1).expect("a size").parse().expect("a number");
+    kib * 1024
+}
+
+/// Five seconds here and thirty in CI. How long answers take is only held against its limit there (`PLIMSOLL_LOAD_SECONDS` is set):
+/// at a desk other tests run beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_clients_are_answered_or_turned_away() {
+    let asked = std::env::var("PLIMSOLL_LOAD_SECONDS").ok().and_then(|text| text.parse().ok());
+    let scratch = Scratch::new("serve-load");
+    let server = Server::start(&scratch.0);
+    let mut texts = Vec::new();
+    for name in ["launch-week.toml", "support-bot.toml"] {
+        let text = server.scenario(name).await;
+        // Who moves a slider has opened the scenario before.
+        let opened = json!({ "name": name, "text": text });
+        let (status, document) = server.post("/api/v1/what-if", &opened).await;
+        assert_eq!(status, 200, "{document}");
+        texts.push((name, text));
+    }
+    let texts: Arc<[_]> = texts.into();
+    let address: Arc<str> = server.address.as_str().into();
+    let until = now() + Duration::from_secs(asked.unwrap_or(5));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| tokio::spawn(asks(Arc::clone(&address), Arc::clone(&texts), number, until)))
+        .collect();
+    let mut all = Tally::default();
+    for client in clients {
+        let tally = client.await.expect("a client ends");
+        for (status, count) in tally.statuses {
+            *all.statuses.entry(status).or_default() += count;
+        }
+        all.answered.extend(tally.answered);
+        all.wrong.extend(tally.wrong);
+    }
+    all.answered.sort_unstable();
+    let at = |share: f64| {
+        let last = all.answered.len().saturating_sub(1);
+        all.answered.get((last as f64 * share).ceil() as usize).copied().unwrap_or_default()
+    };
+    let peak = peak_bytes(server.id());
+    println!(
+        "{CLIENTS} clients: statuses {:?}; what-ifs answered in p50 {} ms, p99 {} ms, at most {} ms; peak memory {} MiB",
+        all.statuses,
+        at(0.5).as_millis(),
+        at(0.99).as_millis(),
+        at(1.0).as_millis(),
+        peak >> 20
+    );
+    let first: Vec<&String> = all.wrong.iter().take(10).collect();
+    assert!(all.wrong.is_empty(), "{} went wrong: {first:#?}", all.wrong.len());
+    assert!(all.answered.len() > CLIENTS / 10, "only {} were answered", all.answered.len());
+    assert!(peak < MOST_BYTES, "{peak} bytes");
+    if asked.is_some() {
+        assert!(at(0.99) < P99, "p99 {:?}", at(0.99));
+    }
+    // It lives, and said nothing of a bug.
+    assert_eq!(server.text("/healthz").await, "ok\n");
+    assert!(!server.said().contains("bug"), "{}", server.said());
+    assert_eq!(server.end(), Some(0));
+}
