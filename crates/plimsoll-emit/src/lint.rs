@@ -28,7 +28,8 @@ pub use manifest::{
     ManifestQuery, MetricType, RuleQuery, Scaler, Trigger, manifest_queries, quantity, rules_of,
     scaler, triggers,
 };
-pub use query::{Query, QueryError};
+pub use plimsoll_fleet::promql::QueryError;
+pub use query::Query;
 pub use rules::{Rule, rules};
 pub use sarif::sarif;
 pub use spread::Series;

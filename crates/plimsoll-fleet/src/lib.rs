@@ -1,7 +1,8 @@
 //! Supply: models, accelerators, instances, engines and prices, each fact with its source and date.
 //!
 //! **Owns** the nouns of hardware and software that a fleet is made of, the [`Catalog`] that knows them by
-//! name, and [`from_hf`], which turns any Hugging Face `config.json` into an [`Architecture`].
+//! name, [`from_hf`], which turns any Hugging Face `config.json` into an [`Architecture`], what engines call their
+//! [`metrics`], and [`promql`], which reads queries over them.
 //! **Refuses** arithmetic on bytes and time: how much memory a shape takes or how long a step lasts is
 //! for `plimsoll-memory` and `plimsoll-perf` to say.
 //!
@@ -22,6 +23,7 @@ mod hardware;
 mod hf;
 pub mod metrics;
 mod price;
+pub mod promql;
 mod step_time;
 
 pub use architecture::{

@@ -1,13 +1,12 @@
 //! Hard times to try, what may be otherwise, and conditions that monitors evaluate: what a file says of them, and what holds where it is silent.
 
 use jiff::Timestamp;
+use plimsoll_fleet::promql::{self, BinaryOp, Expr};
 use plimsoll_study::{
     Comparison, Condition, Lever, PoolFacts, SimulatedClass, Stress, StressHour, Uncertain,
     UnitOfLoss,
 };
 use plimsoll_workload::{Class, Shift};
-use promql_parser::parser::token::{T_GTE, T_GTR, T_LAND, T_LOR, T_LSS, T_LTE};
-use promql_parser::parser::{BinaryExpr, Expr, parse};
 
 use crate::sections::{self, Event, Scenario, StressLoss};
 use crate::values::Range;
@@ -145,7 +144,8 @@ pub fn proposed_classes(
 
 /// What a text says to a monitor; or what is wrong with it.
 pub fn condition(text: &str) -> Result<Condition, String> {
-    let expression = parse(text)?;
+    let expression = promql::read(text)
+        .map_err(|error| format!("{}, at character {}", error.message, error.at + 1))?;
     match of(&expression) {
         Condition::Beyond(_) if !compares(&expression) => {
             Err("it compares nothing, so it is never true".to_owned())
@@ -157,19 +157,19 @@ pub fn condition(text: &str) -> Result<Condition, String> {
 fn of(expression: &Expr) -> Condition {
     let beyond = || Condition::Beyond(format!("`{expression}`"));
     match expression {
-        Expr::Paren(inner) => of(&inner.expr),
-        Expr::Binary(BinaryExpr { op, lhs, rhs, .. }) => {
-            let both = || (Box::new(of(lhs)), Box::new(of(rhs)));
-            match op.id() {
-                T_LAND => {
-                    let (a, b) = both();
-                    Condition::Both(a, b)
+        Expr::Paren(inner) => of(inner),
+        Expr::Binary(binary) => {
+            let sides = || (Box::new(of(&binary.left)), Box::new(of(&binary.right)));
+            match binary.op {
+                BinaryOp::And => {
+                    let (left, right) = sides();
+                    Condition::Both(left, right)
                 }
-                T_LOR => {
-                    let (a, b) = both();
-                    Condition::Either(a, b)
+                BinaryOp::Or => {
+                    let (left, right) = sides();
+                    Condition::Either(left, right)
                 }
-                id => compared(id, lhs, rhs).unwrap_or_else(beyond),
+                op => compared(op, &binary.left, &binary.right).unwrap_or_else(beyond),
             }
         }
         _ => beyond(),
@@ -177,30 +177,30 @@ fn of(expression: &Expr) -> Condition {
 }
 
 /// A metric against a number, either way round; none for anything else.
-fn compared(op: u16, lhs: &Expr, rhs: &Expr) -> Option<Condition> {
-    let (metric, value, turned) = match (lhs, rhs) {
-        (Expr::VectorSelector(metric), Expr::NumberLiteral(value)) => (metric, value, false),
-        (Expr::NumberLiteral(value), Expr::VectorSelector(metric)) => (metric, value, true),
+fn compared(op: BinaryOp, left: &Expr, right: &Expr) -> Option<Condition> {
+    let (metric, value, turned) = match (left, right) {
+        (Expr::Selector(metric), Expr::Number(value)) => (metric, value, false),
+        (Expr::Number(value), Expr::Selector(metric)) => (metric, value, true),
         _ => return None,
     };
     // A selection by labels is of something that we do not tell apart.
-    let name = metric.name.clone().filter(|_| metric.matchers.matchers.is_empty())?;
+    let name = metric.name.clone().filter(|_| metric.matchers.is_empty())?;
     let how = match (op, turned) {
-        (T_LSS, false) | (T_GTR, true) => Comparison::Below,
-        (T_LTE, false) | (T_GTE, true) => Comparison::AtMost,
-        (T_GTR, false) | (T_LSS, true) => Comparison::Above,
-        (T_GTE, false) | (T_LTE, true) => Comparison::AtLeast,
+        (BinaryOp::Less, false) | (BinaryOp::Greater, true) => Comparison::Below,
+        (BinaryOp::LessEqual, false) | (BinaryOp::GreaterEqual, true) => Comparison::AtMost,
+        (BinaryOp::Greater, false) | (BinaryOp::Less, true) => Comparison::Above,
+        (BinaryOp::GreaterEqual, false) | (BinaryOp::LessEqual, true) => Comparison::AtLeast,
         _ => return None,
     };
-    Some(Condition::Compare(name, how, value.val))
+    Some(Condition::Compare(name, how, *value))
 }
 
 /// Whether an expression compares anything: only then is it sometimes true and sometimes not.
 fn compares(expression: &Expr) -> bool {
     match expression {
-        Expr::Paren(inner) => compares(&inner.expr),
-        Expr::Binary(BinaryExpr { op, lhs, rhs, .. }) => {
-            op.is_comparison_operator() || compares(lhs) || compares(rhs)
+        Expr::Paren(inner) => compares(inner),
+        Expr::Binary(binary) => {
+            binary.op.compares() || compares(&binary.left) || compares(&binary.right)
         }
         // An alert on what is absent, or on a function of others.
         Expr::Call(_) => true,

@@ -1,13 +1,9 @@
 //! What the number of a query is: a sum that grows with demand, or a level that is the same however many replicas share it.
 
 use plimsoll_fleet::metrics::{self, Metric, MetricKind, Signal};
-use promql_parser::label::MatchOp;
-use promql_parser::parser::Expr;
+use plimsoll_fleet::promql::{AggregateOp, BinaryOp, Expr, MatchOp};
 
-use super::query::{
-    ADD, AND, COUNT, DIV, MIDDLE, MUL, SUB, SUM, bare, children, compares, literal, name_of,
-    of_sets, selectors,
-};
+use super::query::{bare, counts, literal, metrics as names};
 
 /// A number that does not add up over replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,50 +33,42 @@ impl Level {
 /// The level that an expression is; none where it is a sum, or nobody knows.
 pub fn level(expr: &Expr) -> Option<Level> {
     match expr {
-        Expr::VectorSelector(own) => name_of(own).and_then(level_of_name),
-        Expr::MatrixSelector(own) => name_of(&own.vs).and_then(level_of_name),
-        Expr::Paren(own) => level(&own.expr),
-        Expr::Unary(own) => level(&own.expr),
-        Expr::Subquery(own) => level(&own.expr),
-        Expr::Aggregate(own) => {
-            let inner = level(&own.expr);
-            let op = own.op.id();
-            if op == SUM {
+        Expr::Selector(selector) | Expr::Range(selector, _) => {
+            selector.metric().and_then(level_of_name)
+        }
+        Expr::Paren(inner) | Expr::Unary(_, inner) => level(inner),
+        Expr::Subquery(subquery) => level(&subquery.expr),
+        Expr::Aggregate(aggregate) => {
+            let inner = level(&aggregate.expr);
+            match aggregate.op {
                 // The sum of shares, by replicas, is their mean: that is how it should be.
-                inner.filter(|level| *level == Level::Latency)
-            } else if COUNT.contains(&op) {
-                None
-            } else if MIDDLE.contains(&op) {
-                let engine = selectors(&own.expr).into_iter().filter_map(name_of).any(of_engine);
-                inner.or(engine.then_some(Level::PerReplica))
-            } else {
-                inner
+                AggregateOp::Sum => inner.filter(|level| *level == Level::Latency),
+                op if counts(op) => None,
+                AggregateOp::Avg | AggregateOp::Max | AggregateOp::Min | AggregateOp::Quantile => {
+                    let engine = names(&aggregate.expr).into_iter().any(of_engine);
+                    inner.or(engine.then_some(Level::PerReplica))
+                }
+                _ => inner,
             }
         }
-        Expr::Call(own) => match own.func.name {
-            "histogram_quantile" | "histogram_avg" | "histogram_fraction" => {
-                let fraction = own.func.name == "histogram_fraction";
-                Some(if fraction { Level::Share } else { Level::Latency })
-            }
+        Expr::Call(call) => match call.function.name {
+            "histogram_fraction" => Some(Level::Share),
+            "histogram_quantile" | "histogram_avg" => Some(Level::Latency),
             name if is_rate(name) => None,
             "count_over_time" | "absent" | "absent_over_time" | "time" | "timestamp" => None,
-            _ => own.args.args.iter().find_map(|part| level(part)),
+            _ => call.args.iter().find_map(level),
         },
-        Expr::Binary(own) => {
-            let op = own.op.id();
-            let (left, right) = (&own.lhs, &own.rhs);
-            if op == DIV && literal(right).is_none() && literal(left).is_none() {
-                return divided(left, right).or(level(left));
+        Expr::Binary(binary) => {
+            let (left, right) = (&binary.left, &binary.right);
+            let literals = literal(left).is_some() || literal(right).is_some();
+            match binary.op {
+                BinaryOp::Div if !literals => divided(left, right).or(level(left)),
+                BinaryOp::Mul if !literals => None,
+                op if op.compares() || op == BinaryOp::And => level(left),
+                _ => level(left).or(level(right)),
             }
-            if op == MUL && literal(left).is_none() && literal(right).is_none() {
-                return None;
-            }
-            if compares(op) || (of_sets(op) && op == AND) {
-                return level(left);
-            }
-            level(left).or(level(right))
         }
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => None,
+        Expr::Number(_) | Expr::Text(_) => None,
     }
 }
 
@@ -107,25 +95,25 @@ enum Unit {
 
 fn unit(expr: &Expr) -> Unit {
     match expr {
-        Expr::VectorSelector(own) => name_of(own).map_or(Unit::Unknown, unit_of_name),
-        Expr::MatrixSelector(own) => name_of(&own.vs).map_or(Unit::Unknown, unit_of_name),
-        Expr::Aggregate(own) if COUNT.contains(&own.op.id()) => Unit::Pods,
-        Expr::Aggregate(own) => unit(&own.expr),
-        Expr::Paren(own) => unit(&own.expr),
-        Expr::Unary(own) => unit(&own.expr),
-        Expr::Subquery(own) => unit(&own.expr),
-        Expr::Call(own) if own.func.name == "histogram_quantile" => Unit::Unknown,
-        Expr::Call(own) => {
-            let mut parts = own.args.args.iter().map(|part| unit(part));
+        Expr::Selector(selector) | Expr::Range(selector, _) => {
+            selector.metric().map_or(Unit::Unknown, unit_of_name)
+        }
+        Expr::Aggregate(aggregate) if counts(aggregate.op) => Unit::Pods,
+        Expr::Aggregate(aggregate) => unit(&aggregate.expr),
+        Expr::Paren(inner) | Expr::Unary(_, inner) => unit(inner),
+        Expr::Subquery(subquery) => unit(&subquery.expr),
+        Expr::Call(call) if call.function.name == "histogram_quantile" => Unit::Unknown,
+        Expr::Call(call) => {
+            let mut parts = call.args.iter().map(unit);
             parts.find(|unit| *unit != Unit::Unknown).unwrap_or(Unit::Unknown)
         }
-        Expr::Binary(own) => match (own.op.id(), literal(&own.lhs), literal(&own.rhs)) {
-            (MUL | DIV, None, Some(_)) => unit(&own.lhs),
-            (MUL, Some(_), None) => unit(&own.rhs),
-            (MUL | DIV, ..) => Unit::Unknown,
-            _ => unit(&own.lhs),
+        Expr::Binary(binary) => match (binary.op, literal(&binary.left), literal(&binary.right)) {
+            (BinaryOp::Mul | BinaryOp::Div, None, Some(_)) => unit(&binary.left),
+            (BinaryOp::Mul, Some(_), None) => unit(&binary.right),
+            (BinaryOp::Mul | BinaryOp::Div, ..) => Unit::Unknown,
+            _ => unit(&binary.left),
         },
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => Unit::Unknown,
+        Expr::Number(_) | Expr::Text(_) => Unit::Unknown,
     }
 }
 
@@ -187,33 +175,36 @@ fn is_rate(name: &str) -> bool {
 
 /// The metrics of engines and gateways that an expression asks for.
 pub fn signals(expr: &Expr) -> Vec<&'static Metric> {
-    let names = selectors(expr).into_iter().filter_map(name_of);
-    names.filter_map(|name| metrics::known(name).first().copied()).collect()
+    let known = names(expr).into_iter().filter_map(|name| metrics::known(name).first().copied());
+    known.collect()
 }
 
 /// Whether the number is calls in a second.
 pub fn is_request_rate(expr: &Expr) -> bool {
     match expr {
-        Expr::Paren(own) => is_request_rate(&own.expr),
-        Expr::Subquery(own) => is_request_rate(&own.expr),
-        Expr::Aggregate(own) => !COUNT.contains(&own.op.id()) && is_request_rate(&own.expr),
-        Expr::Call(own) if is_rate(own.func.name) => selectors(expr)
+        Expr::Paren(inner) => is_request_rate(inner),
+        Expr::Subquery(subquery) => is_request_rate(&subquery.expr),
+        Expr::Aggregate(aggregate) => !counts(aggregate.op) && is_request_rate(&aggregate.expr),
+        Expr::Call(call) if is_rate(call.function.name) => names(expr)
             .into_iter()
-            .filter_map(name_of)
             .any(|name| !name.ends_with("_bucket") && unit_of_name(name) == Unit::Calls),
-        Expr::Call(own) => own.args.args.iter().any(|part| is_request_rate(part)),
-        Expr::Binary(own) => match (own.op.id(), literal(&own.rhs)) {
-            (ADD | SUB, _) => is_request_rate(&own.lhs) && is_request_rate(&own.rhs),
-            (MUL | DIV, Some(_)) => is_request_rate(&own.lhs),
-            (MUL, None) => literal(&own.lhs).is_some() && is_request_rate(&own.rhs),
-            (DIV, None) => false,
-            _ => is_request_rate(&own.lhs),
-        },
-        Expr::VectorSelector(own) => name_of(own).is_some_and(names_request_rate),
-        Expr::MatrixSelector(own) => name_of(&own.vs).is_some_and(names_request_rate),
-        Expr::Unary(_) | Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => {
-            false
+        Expr::Call(call) => call.args.iter().any(is_request_rate),
+        Expr::Binary(binary) => {
+            let (left, right) = (&binary.left, &binary.right);
+            match (binary.op, literal(right)) {
+                (BinaryOp::Add | BinaryOp::Sub, _) => {
+                    is_request_rate(left) && is_request_rate(right)
+                }
+                (BinaryOp::Mul | BinaryOp::Div, Some(_)) => is_request_rate(left),
+                (BinaryOp::Mul, None) => literal(left).is_some() && is_request_rate(right),
+                (BinaryOp::Div, None) => false,
+                _ => is_request_rate(left),
+            }
         }
+        Expr::Selector(selector) | Expr::Range(selector, _) => {
+            selector.metric().is_some_and(names_request_rate)
+        }
+        Expr::Unary(..) | Expr::Number(_) | Expr::Text(_) => false,
     }
 }
 
@@ -234,32 +225,31 @@ pub fn gpu_duty(name: &str) -> bool {
 
 /// Whether it divides by a rate that is nought where nobody calls, and nothing guards it.
 pub fn divides_by_nothing(expr: &Expr) -> bool {
-    let Expr::Binary(own) = expr else {
-        return children(expr).into_iter().any(divides_by_nothing);
-    };
-    let op = own.op.id();
-    // A comparison drops what is not a number, and `and` is how a division is guarded.
-    if compares(op) || op == AND {
-        return false;
+    if let Expr::Binary(binary) = expr {
+        // A comparison drops what is not a number, and `and` is how a division is guarded.
+        if binary.op.compares() || binary.op == BinaryOp::And {
+            return false;
+        }
+        if binary.op == BinaryOp::Div && has_rate(&binary.right) && !guarded(&binary.right) {
+            return true;
+        }
     }
-    if op == DIV && has_rate(&own.rhs) && !guarded(&own.rhs) {
-        return true;
-    }
-    children(expr).into_iter().any(divides_by_nothing)
+    expr.children().into_iter().any(divides_by_nothing)
 }
 
 fn has_rate(expr: &Expr) -> bool {
-    matches!(expr, Expr::Call(own) if is_rate(own.func.name))
-        || children(expr).into_iter().any(has_rate)
+    matches!(expr, Expr::Call(call) if is_rate(call.function.name))
+        || expr.children().into_iter().any(has_rate)
 }
 
 fn guarded(expr: &Expr) -> bool {
     match bare(expr) {
-        Expr::Call(own) => matches!(own.func.name, "clamp_min" | "clamp"),
-        Expr::Binary(own) => {
-            let more = own.op.id() == ADD
-                && [&own.lhs, &own.rhs].iter().any(|part| literal(part).is_some_and(|n| n > 0.0));
-            compares(own.op.id()) || more
+        Expr::Call(call) => matches!(call.function.name, "clamp_min" | "clamp"),
+        Expr::Binary(binary) => {
+            let sides = [&binary.left, &binary.right];
+            let more = binary.op == BinaryOp::Add
+                && sides.iter().any(|side| literal(side).is_some_and(|n| n > 0.0));
+            binary.op.compares() || more
         }
         _ => false,
     }
@@ -278,15 +268,15 @@ pub struct Edge<'a> {
 /// The buckets that an expression selects by their edge, of metrics whose edges are known.
 pub fn edges(expr: &Expr) -> Vec<Edge<'_>> {
     let mut found = Vec::new();
-    for selector in selectors(expr) {
-        let Some(metric) = name_of(selector).and_then(|name| metrics::known(name).first().copied())
-        else {
+    for selector in expr.selectors() {
+        let metric = selector.metric();
+        let Some(metric) = metric.and_then(|name| metrics::known(name).first().copied()) else {
             continue;
         };
         let Some(edges) = metrics::buckets(metric.reporter, metric.signal) else { continue };
-        for own in &selector.matchers.matchers {
-            if own.name == "le" && own.op == MatchOp::Equal && own.value != "+Inf" {
-                found.push(Edge { le: &own.value, metric, edges });
+        for matcher in &selector.matchers {
+            if matcher.label == "le" && matcher.op == MatchOp::Equal && matcher.value != "+Inf" {
+                found.push(Edge { le: &matcher.value, metric, edges });
             }
         }
     }
@@ -296,26 +286,26 @@ pub fn edges(expr: &Expr) -> Vec<Edge<'_>> {
 /// The histogram that a quantile is taken of, where its edges are known, and what the quantile is compared with in the query.
 pub fn quantiles(expr: &Expr) -> Vec<(&'static Metric, &'static [f64], Option<f64>)> {
     let of = |expr: &Expr| {
-        let Expr::Call(own) = bare(expr) else { return None };
-        let metric = (own.func.name == "histogram_quantile").then(|| signals(expr)).into_iter();
+        let Expr::Call(call) = bare(expr) else { return None };
+        let quantile = call.function.name == "histogram_quantile";
+        let metric = quantile.then(|| signals(expr)).into_iter();
         let metric = metric.flatten().next()?;
         Some((metric, metrics::buckets(metric.reporter, metric.signal)?))
     };
     if let Some((metric, edges)) = of(expr) {
         return vec![(metric, edges, None)];
     }
-    if let Expr::Binary(own) = bare(expr)
-        && compares(own.op.id())
-        && let Some((metric, edges)) = of(&own.lhs)
-    {
-        return vec![(metric, edges, literal(&own.rhs))];
-    }
-    if let Expr::Binary(own) = bare(expr)
-        && of_sets(own.op.id())
-    {
-        let mut all = quantiles(&own.lhs);
-        all.extend(quantiles(&own.rhs));
-        return all;
+    if let Expr::Binary(binary) = bare(expr) {
+        if binary.op.compares()
+            && let Some((metric, edges)) = of(&binary.left)
+        {
+            return vec![(metric, edges, literal(&binary.right))];
+        }
+        if binary.op.is_for_sets() {
+            let mut all = quantiles(&binary.left);
+            all.extend(quantiles(&binary.right));
+            return all;
+        }
     }
     Vec::new()
 }

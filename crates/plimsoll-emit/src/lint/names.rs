@@ -2,7 +2,7 @@
 
 use plimsoll_fleet::Version;
 use plimsoll_fleet::metrics::{self, Metric, MetricKind, Reporter};
-use promql_parser::parser::Expr;
+use plimsoll_fleet::promql::Expr;
 
 use super::manifest::Trigger;
 use super::measure::{self, Level};

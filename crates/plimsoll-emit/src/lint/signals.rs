@@ -2,14 +2,13 @@
 
 use plimsoll_fleet::Version;
 use plimsoll_fleet::metrics::{self, Metric, MetricKind, Reporter, Signal};
-use promql_parser::parser::Expr;
-use promql_parser::parser::value::ValueType;
+use plimsoll_fleet::promql::{BinaryOp, Expr, QueryError, ValueType};
 
 use super::known::{Files, Known};
 use super::manifest::{MetricType, RuleQuery, Scaler, Trigger};
 use super::measure::{self, Level};
 use super::names::{Measured, between, edges, quantile, versions};
-use super::query::{Query, bare, children};
+use super::query::{Query, bare};
 use super::spread::Series;
 use super::{Found, shown};
 use crate::yaml::{At, Node};
@@ -99,10 +98,10 @@ fn version(known: &Known<'_>, files: &Files<'_>, reporter: Reporter) -> Option<V
 }
 
 /// L23.
-fn broken(node: &Node, error: &super::QueryError, found: &mut Found<'_>) {
-    let place = error.at.map(|at| format!(", at character {}", at + 1)).unwrap_or_default();
-    let _ =
-        found.error(23, node.at, format!("this PromQL cannot be read: {}{place}", error.message));
+fn broken(node: &Node, error: &QueryError, found: &mut Found<'_>) {
+    let message =
+        format!("this PromQL cannot be read: {}, at character {}", error.message, error.at + 1);
+    let _ = found.error(23, node.at, message);
 }
 
 /// L2.
@@ -123,7 +122,7 @@ fn series(trigger: &Trigger<'_>, query: &Query, node: &Node, found: &mut Found<'
     };
     let mut edit = None;
     let mut fix = "sum(…)".to_owned();
-    if let Expr::VectorSelector(_) = bare(query.expr()) {
+    if let Expr::Selector(_) = bare(query.expr()) {
         let kind = measure::signals(query.expr()).first().map(|metric| metric.kind);
         let function = match (kind, trigger.metric_type) {
             (Some(MetricKind::Share), _) => Some("max"),
@@ -275,9 +274,9 @@ fn bounded(
 
 /// Whether a query multiplies or divides, so that bounds of metrics are not its own.
 fn has_factor(expr: &Expr) -> bool {
-    let own = matches!(expr, Expr::Binary(own)
-        if [super::query::MUL, super::query::DIV, super::query::ADD].contains(&own.op.id()));
-    own || children(expr).into_iter().any(has_factor)
+    let factor = matches!(expr, Expr::Binary(binary)
+        if matches!(binary.op, BinaryOp::Mul | BinaryOp::Div | BinaryOp::Add));
+    factor || expr.children().into_iter().any(has_factor)
 }
 
 /// L7.

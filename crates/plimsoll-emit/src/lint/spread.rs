@@ -2,12 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use promql_parser::label::MatchOp;
-use promql_parser::parser::token::{
-    T_BOTTOMK, T_COUNT_VALUES, T_LAND, T_LIMIT_RATIO, T_LIMITK, T_LOR, T_LUNLESS, T_TOPK,
-};
-use promql_parser::parser::{
-    AggregateExpr, BinaryExpr, Expr, LabelModifier, VectorMatchCardinality, VectorSelector,
+use plimsoll_fleet::promql::{
+    Aggregate, AggregateOp, Binary, BinaryOp, Expr, Group, Labels, MatchOp, Selector, ValueType,
 };
 
 use super::query::literal;
@@ -95,12 +91,10 @@ impl Spread {
     }
 
     /// Whether two series could have the same of the labels that are matched on.
-    fn doubles(&self, on: &LabelModifier) -> bool {
-        match on {
-            LabelModifier::Include(on) => {
-                self.any || self.varying.iter().any(|name| !on.labels.contains(name))
-            }
-            LabelModifier::Exclude(off) => off.labels.iter().any(|name| {
+    fn doubles(&self, matching: &Labels) -> bool {
+        match matching {
+            Labels::Only(on) => self.any || self.varying.iter().any(|name| !on.contains(name)),
+            Labels::Except(off) => off.iter().any(|name| {
                 self.varying.contains(name) || (self.any && !self.fixed.contains_key(name))
             }),
         }
@@ -109,25 +103,23 @@ impl Spread {
 
 fn spread(expr: &Expr, clash: &mut Option<String>) -> Spread {
     match expr {
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) => {
-            Spread { scalar: true, ..Spread::default() }
-        }
-        Expr::VectorSelector(own) => selected(own),
-        Expr::MatrixSelector(own) => selected(&own.vs),
-        Expr::Unary(own) => spread(&own.expr, clash),
-        Expr::Paren(own) => spread(&own.expr, clash),
-        Expr::Subquery(own) => spread(&own.expr, clash),
-        Expr::Aggregate(own) => aggregated(own, clash),
-        Expr::Binary(own) => operated(own, clash),
-        Expr::Call(own) => {
-            let parts: Vec<Spread> = own.args.args.iter().map(|part| spread(part, clash)).collect();
+        Expr::Number(_) | Expr::Text(_) => Spread { scalar: true, ..Spread::default() },
+        Expr::Selector(selector) | Expr::Range(selector, _) => selected(selector),
+        Expr::Unary(_, inner) | Expr::Paren(inner) => spread(inner, clash),
+        Expr::Subquery(subquery) => spread(&subquery.expr, clash),
+        Expr::Aggregate(aggregate) => aggregated(aggregate, clash),
+        Expr::Binary(binary) => operated(binary, clash),
+        Expr::Call(call) => {
+            let parts: Vec<Spread> = call.args.iter().map(|part| spread(part, clash)).collect();
             let vector = parts.into_iter().find(|part| !part.scalar);
-            let label = |at: usize| match own.args.args.get(at).map(|part| &**part) {
-                Some(Expr::StringLiteral(text)) => Some(text.val.clone()),
+            let label = |at: usize| match call.args.get(at) {
+                Some(Expr::Text(text)) => Some(text.clone()),
                 _ => None,
             };
-            match own.func.name {
-                "scalar" | "time" | "pi" => Spread { scalar: true, ..Spread::default() },
+            match call.function.name {
+                _ if call.function.returns == ValueType::Scalar => {
+                    Spread { scalar: true, ..Spread::default() }
+                }
                 "vector" => Spread::default(),
                 // It has the labels that were asked for by equality.
                 "absent" | "absent_over_time" => {
@@ -150,95 +142,84 @@ fn spread(expr: &Expr, clash: &mut Option<String>) -> Spread {
                 _ => vector.unwrap_or_default(),
             }
         }
-        Expr::Extension(_) => Spread { any: true, ..Spread::default() },
     }
 }
 
-fn selected(selector: &VectorSelector) -> Spread {
-    let equal = selector.matchers.matchers.iter().filter(|own| own.op == MatchOp::Equal);
+fn selected(selector: &Selector) -> Spread {
+    let equal = selector.matchers.iter().filter(|matcher| matcher.op == MatchOp::Equal);
     let mut fixed: BTreeMap<String, String> =
-        equal.map(|own| (own.name.clone(), own.value.clone())).collect();
-    if !selector.matchers.or_matchers.is_empty() {
-        fixed.clear();
-    }
+        equal.map(|matcher| (matcher.label.clone(), matcher.value.clone())).collect();
     fixed.remove("__name__");
     Spread { any: true, fixed, ..Spread::default() }
 }
 
-fn aggregated(own: &AggregateExpr, clash: &mut Option<String>) -> Spread {
-    let inner = spread(&own.expr, clash);
-    let op = own.op.id();
-    let grouped = |inner: Spread| match &own.modifier {
+fn aggregated(aggregate: &Aggregate, clash: &mut Option<String>) -> Spread {
+    let inner = spread(&aggregate.expr, clash);
+    let grouped = |inner: Spread| match &aggregate.grouping {
         None => Spread::default(),
-        Some(LabelModifier::Include(by)) => inner.only(&by.labels),
-        Some(LabelModifier::Exclude(off)) => inner.without(&off.labels),
+        Some(Labels::Only(by)) => inner.only(by),
+        Some(Labels::Except(off)) => inner.without(off),
     };
-    if op == T_LIMIT_RATIO {
-        return inner;
-    }
-    if [T_TOPK, T_BOTTOMK, T_LIMITK].contains(&op) {
-        let one = own.param.as_deref().and_then(literal).is_some_and(|k| k <= 1.0);
-        if !one {
-            return inner;
+    match aggregate.op {
+        AggregateOp::LimitRatio => inner,
+        AggregateOp::Topk | AggregateOp::Bottomk | AggregateOp::Limitk => {
+            if !aggregate.param.as_ref().and_then(literal).is_some_and(|k| k <= 1.0) {
+                return inner;
+            }
+            // The one that is left keeps its labels, which nobody knows.
+            let mut left = grouped(inner);
+            left.fixed.insert(UNKNOWN.to_owned(), String::new());
+            left
         }
-        // The one that is left keeps its labels, which nobody knows.
-        let mut left = grouped(inner);
-        left.fixed.insert(UNKNOWN.to_owned(), String::new());
-        return left;
+        AggregateOp::CountValues => {
+            let mut result = grouped(inner);
+            result.varying.insert(match &aggregate.param {
+                Some(Expr::Text(label)) => label.clone(),
+                _ => "value".to_owned(),
+            });
+            result
+        }
+        _ => grouped(inner),
     }
-    let mut result = grouped(inner);
-    if op == T_COUNT_VALUES {
-        let name = match own.param.as_deref() {
-            Some(Expr::StringLiteral(text)) => text.val.clone(),
-            _ => "value".to_owned(),
-        };
-        result.varying.insert(name);
-    }
-    result
 }
 
-fn operated(own: &BinaryExpr, clash: &mut Option<String>) -> Spread {
-    let left = spread(&own.lhs, clash);
-    let right = spread(&own.rhs, clash);
+fn operated(binary: &Binary, clash: &mut Option<String>) -> Spread {
+    let left = spread(&binary.left, clash);
+    let right = spread(&binary.right, clash);
     match (left.scalar, right.scalar) {
         (_, true) => return left,
         (true, false) => return right,
         (false, false) => {}
     }
-    let op = own.op.id();
-    let matching = own.modifier.as_ref().and_then(|modifier| modifier.matching.as_ref());
-    if op == T_LAND || op == T_LUNLESS {
-        return left;
+    let matching = binary.matching.as_ref();
+    match binary.op {
+        BinaryOp::And | BinaryOp::Unless => return left,
+        BinaryOp::Or => return either(left, right, matching),
+        _ => {}
     }
-    if op == T_LOR {
-        return either(left, right, matching);
-    }
-    let card = own.modifier.as_ref().map(|modifier| &modifier.card);
     let mut refuse = |side: &str, spread: &Spread| {
-        if matching.is_some_and(|on| spread.doubles(on)) {
+        if matching.is_some_and(|labels| spread.doubles(labels)) {
             let several = spread.differs().unwrap_or_default();
             clash.get_or_insert(format!(
                 "its {side} side may have several series for one match ({several})"
             ));
         }
     };
-    match card {
-        Some(VectorMatchCardinality::ManyToOne(_)) => {
+    match binary.group {
+        Some(Group::Left(_)) => {
             refuse("right", &right);
             left
         }
-        Some(VectorMatchCardinality::OneToMany(_)) => {
+        Some(Group::Right(_)) => {
             refuse("left", &left);
             right
         }
-        _ => {
+        None => {
             refuse("left", &left);
             refuse("right", &right);
             match matching {
-                Some(LabelModifier::Include(on)) => left.both(right).only(&on.labels),
-                Some(LabelModifier::Exclude(off)) => {
-                    left.without(&off.labels).both(right.without(&off.labels))
-                }
+                Some(Labels::Only(on)) => left.both(right).only(on),
+                Some(Labels::Except(off)) => left.without(off).both(right.without(off)),
                 None => left.both(right),
             }
         }
@@ -246,15 +227,13 @@ fn operated(own: &BinaryExpr, clash: &mut Option<String>) -> Spread {
 }
 
 /// What `or` gives: one series only where both sides have the same labels, so that the second is left out.
-fn either(left: Spread, right: Spread, matching: Option<&LabelModifier>) -> Spread {
+fn either(left: Spread, right: Spread, matching: Option<&Labels>) -> Spread {
     let single = |own: &Spread| own.differs().is_none();
     let seen = |own: &Spread| -> BTreeMap<String, String> {
         let mut fixed = own.fixed.clone();
         match matching {
-            Some(LabelModifier::Include(on)) => fixed.retain(|name, _| on.labels.contains(name)),
-            Some(LabelModifier::Exclude(off)) => {
-                fixed.retain(|name, _| !off.labels.contains(name));
-            }
+            Some(Labels::Only(on)) => fixed.retain(|name, _| on.contains(name)),
+            Some(Labels::Except(off)) => fixed.retain(|name, _| !off.contains(name)),
             None => {}
         }
         fixed

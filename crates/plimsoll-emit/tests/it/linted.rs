@@ -7,7 +7,8 @@ use plimsoll_study::PlanFile;
 
 #[test]
 fn what_is_emitted_passes_the_lint() {
-    let plan: PlanFile = serde_json::from_str(include_str!("fixtures/plan.json")).expect("a plan");
+    let plan: PlanFile =
+        serde_json::from_str(include_str!("../fixtures/plan.json")).expect("a plan");
     for gateway in [None, Some(Reporter::Dynamo), Some(Reporter::LlmD)] {
         let settings = EmitSettings {
             gateway,

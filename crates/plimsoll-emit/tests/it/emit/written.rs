@@ -5,7 +5,7 @@ use plimsoll_study::PlanFile;
 
 fn written(target: Target, pool: usize) -> String {
     let mut plan: PlanFile =
-        serde_json::from_str(include_str!("../fixtures/plan.json")).expect("a plan");
+        serde_json::from_str(include_str!("../../fixtures/plan.json")).expect("a plan");
     plan.pools = vec![plan.pools.remove(pool)];
     let settings = EmitSettings::default();
     let found = emit(target, &EmitInput { plan: &plan, settings: &settings }).expect("files");
