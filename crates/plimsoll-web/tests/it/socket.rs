@@ -1,16 +1,14 @@
 //! What only a socket shows: clients that are slow, that leave, and that send without an end.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::support::{FakeDesk, until};
 use plimsoll_web::{Config, Limits, serve};
 use serde_json::json;
-use support::{FakeDesk, until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;

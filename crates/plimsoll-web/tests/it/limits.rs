@@ -1,15 +1,13 @@
 //! What is bounded: sizes, lines, times, and what a mistake of ours may cost.
 
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::support::{LAUNCH, Reply, desk_and_app, get, job_in_state, post, request, send, until};
 use axum::Router;
 use axum::body::Body;
 use plimsoll_web::Limits;
 use serde_json::json;
-use support::{LAUNCH, Reply, desk_and_app, get, job_in_state, post, request, send, until};
 
 const WHAT_IF: &str = "/api/v1/what-if";
 

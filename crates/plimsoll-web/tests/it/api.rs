@@ -1,10 +1,8 @@
 //! What can be asked, and what comes back, without a socket.
 
-mod support;
-
+use crate::support::{LAUNCH, app, get, job_in_state, post, request, send};
 use axum::body::Body;
 use serde_json::json;
-use support::{LAUNCH, app, get, job_in_state, post, request, send};
 
 #[tokio::test]
 async fn the_page_and_its_files_come_from_the_binary_alone() {
@@ -180,7 +178,7 @@ async fn the_review_is_a_page_to_save() {
         json!({ "study": "review_html", "name": "examples/launch week.toml", "text": LAUNCH });
     let job = post(&app, "/api/v1/jobs", asked).await;
     let place = job.header("location").to_owned();
-    support::until("done", async || get(&app, &place).await.json()["state"] == "done").await;
+    crate::support::until("done", async || get(&app, &place).await.json()["state"] == "done").await;
     let page = get(&app, &format!("{place}/result")).await;
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     assert_eq!(

@@ -1,0 +1,7 @@
+//! The page and the API as their clients meet them: one binary, so that all of it is linked once.
+
+mod admission;
+mod api;
+mod limits;
+mod socket;
+mod support;
