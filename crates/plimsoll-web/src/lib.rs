@@ -16,6 +16,7 @@
 //! assert_eq!(refused, ConfigError::TokenMissing { address: ([0, 0, 0, 0], 7070).into() });
 //! ```
 
+mod api;
 mod app;
 mod ask;
 mod assets;
