@@ -23,14 +23,16 @@ mod assets;
 mod board;
 mod config;
 mod desk;
+mod exposition;
 mod failure;
+mod grpc;
 mod guard;
 mod jobs;
 mod levers;
 mod line;
 mod metrics;
 mod routes;
-pub mod scaler;
+mod scaler;
 mod serve;
 mod upload;
 

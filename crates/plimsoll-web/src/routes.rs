@@ -170,8 +170,10 @@ pub(crate) async fn readyz(State(house): Shared) -> Result<&'static str, Failure
 
 pub(crate) async fn metrics(State(house): Shared) -> impl IntoResponse {
     let (running, waiting) = house.jobs.counts();
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], house.metrics.text(running, waiting))
+    (
+        [(header::CONTENT_TYPE, crate::exposition::CONTENT_TYPE)],
+        house.metrics.text(running, waiting),
+    )
 }
 
 pub(crate) async fn openapi_json(State(house): Shared) -> impl IntoResponse {
