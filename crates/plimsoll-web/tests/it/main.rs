@@ -3,5 +3,6 @@
 mod admission;
 mod api;
 mod limits;
+mod scaler;
 mod socket;
 mod support;
