@@ -1,6 +1,6 @@
 //! Serves a desk that makes its answers up, to look at the page: `cargo run -p plimsoll-web --example fake -- PORT PLOTLY.JS`.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use std::sync::Arc;

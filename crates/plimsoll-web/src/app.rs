@@ -6,20 +6,15 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
-use tower_http::catch_panic::CatchPanicLayer;
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::assets::{Asset, assets};
 use crate::failure::{Failure, problem};
 use crate::jobs::Jobs;
 use crate::line::Line;
 use crate::metrics::Metrics;
-use crate::{Config, Desk, guard, metrics, routes as r};
+use crate::{Config, Desk, api, guard, metrics, routes};
 
 /// What handlers share.
 pub(crate) struct House {
@@ -37,22 +32,15 @@ pub(crate) struct House {
     pub(crate) uploads: Arc<Semaphore>,
 }
 
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "Plimsoll",
-    description = "The load line for LLM inference: the studies of the command line, over HTTP. An answer that is not an error is the document that the command prints with `--json`."
-))]
-struct Api;
-
 /// The page and the API, without a socket.
 pub fn app(desk: Arc<dyn Desk>, config: Config) -> Router {
     let limits = config.limits.clone();
-    let (router, openapi) = routes().split_for_parts();
+    let endpoints = routes::endpoints();
     let house = Arc::new(House {
         version: desk.version().to_owned(),
-        openapi: openapi.to_json().unwrap_or_default(),
+        openapi: api::describe(&endpoints).to_string(),
         assets: assets(config.plotly),
-        metrics: Metrics::new(),
+        metrics: Metrics::default(),
         quick: Line::new("questions", limits.what_ifs, limits.what_ifs_waiting),
         what_ifs: Line::new("what-ifs", limits.what_ifs, limits.what_ifs_waiting),
         jobs: Jobs::new(&limits),
@@ -61,7 +49,7 @@ pub fn app(desk: Arc<dyn Desk>, config: Config) -> Router {
         desk,
         config,
     });
-    router
+    api::router(endpoints)
         .route("/", get(crate::assets::page))
         .route("/assets/{name}", get(crate::assets::file))
         .fallback(async || Failure::missing("such page"))
@@ -73,29 +61,13 @@ pub fn app(desk: Arc<dyn Desk>, config: Config) -> Router {
         })
         .layer(DefaultBodyLimit::max(limits.body_bytes))
         .layer(from_fn_with_state(Arc::clone(&house), guard::guard))
-        .layer(CatchPanicLayer::custom(|_| -> Response { Failure::bug().into_response() }))
+        .layer(from_fn(guard::survive))
         .layer(from_fn_with_state(Arc::clone(&house), metrics::count))
         .layer(from_fn(guard::headers))
         .with_state(house)
 }
 
 /// The description of the API.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes().into_openapi()
-}
-
-fn routes() -> OpenApiRouter<Arc<House>> {
-    OpenApiRouter::with_openapi(Api::openapi())
-        .routes(routes!(r::healthz))
-        .routes(routes!(r::readyz))
-        .routes(routes!(r::metrics))
-        .routes(routes!(r::openapi_json))
-        .routes(routes!(r::scenarios))
-        .routes(routes!(r::scenario))
-        .routes(routes!(r::check))
-        .routes(routes!(r::what_if))
-        .routes(routes!(r::start_job))
-        .routes(routes!(r::job, r::cancel_job))
-        .routes(routes!(r::job_result))
-        .routes(routes!(r::profile))
+pub fn openapi() -> serde_json::Value {
+    api::describe(&routes::endpoints())
 }

@@ -6,11 +6,11 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
+use crate::api::{Described, described};
 use crate::app::House;
 use crate::failure::{Failure, problem};
 use crate::{Asked, Basis, Levers, Study};
@@ -20,61 +20,81 @@ const UNNAMED: &str = "scenario.toml";
 /// Names are shown in messages and offered as names of files.
 const NAME_MAX: usize = 200;
 
-/// A scenario to check.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CheckAsked {
-    /// What messages call it.
-    name: Option<String>,
-    /// The scenario, as TOML.
-    text: String,
+described! {
+    /// A scenario to check.
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct CheckAsked {
+        /// What messages call it.
+        name: Option<String>,
+        /// The scenario, as TOML.
+        text: String,
+    }
 }
 
-/// A scenario and levers.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WhatIfAsked {
-    /// What messages call it.
-    name: Option<String>,
-    /// The scenario, as TOML.
-    text: String,
-    /// What is moved; what is left out stays as the scenario says.
-    #[schema(value_type = Option<Levers>)]
-    levers: Option<Map<String, Value>>,
-    /// How closely it is looked at.
-    basis: Option<Basis>,
+described! {
+    /// A scenario and levers.
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct WhatIfAsked {
+        /// What messages call it.
+        name: Option<String>,
+        /// The scenario, as TOML.
+        text: String,
+        /// What is moved; what is left out stays as the scenario says.
+        levers: Option<LeversAsked>,
+        /// How closely it is looked at.
+        basis: Option<Basis>,
+    }
 }
 
-/// A scenario and what to make of it.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct JobAsked {
-    /// What to make of it.
-    pub(crate) study: JobStudy,
-    /// What messages call it.
-    name: Option<String>,
-    /// The scenario, as TOML.
-    text: String,
+/// Levers as they were sent: everything that is wrong with them is said at once.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+struct LeversAsked(Map<String, Value>);
+
+impl Described for LeversAsked {
+    fn schema(named: &mut Map<String, Value>) -> Value {
+        let levers = Levers::schema(named);
+        crate::levers::bound(&mut named["Levers"]["properties"]);
+        levers
+    }
 }
 
-/// What a job makes of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum JobStudy {
-    /// The memory budget.
-    Fit,
-    /// The service curve.
-    Curve,
-    /// The plan.
-    Plan,
-    /// Hard times and what moves the answer.
-    Stress,
-    /// The cost of a period.
-    Cost,
-    /// All of it, as JSON.
-    Review,
-    /// All of it, as a page that stands alone.
-    ReviewHtml,
+described! {
+    /// A scenario and what to make of it.
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct JobAsked {
+        /// What to make of it.
+        pub(crate) study: JobStudy,
+        /// What messages call it.
+        name: Option<String>,
+        /// The scenario, as TOML.
+        text: String,
+    }
+}
+
+described! {
+    /// What a job makes of a scenario.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum JobStudy {
+        /// The memory budget.
+        Fit,
+        /// The service curve.
+        Curve,
+        /// The plan.
+        Plan,
+        /// Hard times and what moves the answer.
+        Stress,
+        /// The cost of a period.
+        Cost,
+        /// All of it, as JSON.
+        Review,
+        /// All of it, as a page that stands alone.
+        ReviewHtml,
+    }
 }
 
 impl JobStudy {
@@ -119,8 +139,9 @@ impl JobAsked {
 
 impl WhatIfAsked {
     pub(crate) fn parts(self) -> Result<(Asked, Levers, Basis), Failure> {
-        let levers = crate::levers::read(&self.levers.unwrap_or_default()).map_err(Failure::bad)?;
-        Ok((asked(self.name, self.text)?, levers, self.basis.unwrap_or_default()))
+        let levers =
+            crate::levers::read(&self.levers.unwrap_or_default().0).map_err(Failure::bad)?;
+        Ok((asked(self.name, self.text)?, levers, self.basis.unwrap_or(Basis::Approximate)))
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+
+use crate::api::described;
 
 /// Answers questions about scenarios and logs. Every method may take seconds and is called where that blocks nobody.
 ///
@@ -58,52 +59,58 @@ pub struct Asked {
     pub text: String,
 }
 
-/// A scenario that can be opened.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub struct ScenarioName {
-    /// By which it is asked for.
-    pub name: String,
-    /// Its study's name.
-    pub title: String,
-    /// Whether it comes with the program.
-    pub example: bool,
+described! {
+    /// A scenario that can be opened.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct ScenarioName {
+        /// By which it is asked for.
+        pub name: String,
+        /// Its study's name.
+        pub title: String,
+        /// Whether it comes with the program.
+        pub example: bool,
+    }
 }
 
-/// Something that is wrong with a question, as the commands say it.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub struct Problem {
-    /// What kind of wrong.
-    pub code: String,
-    /// What is wrong.
-    pub message: String,
-    /// In which file.
-    pub file: String,
-    /// The line, from 1 on; none where it is about all of it.
-    pub line: Option<u64>,
-    /// The column, from 1 on.
-    pub column: Option<u64>,
-    /// What to write instead.
-    pub help: Option<String>,
+described! {
+    /// Something that is wrong with a question, as the commands say it.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct Problem {
+        /// What kind of wrong.
+        pub code: String,
+        /// What is wrong.
+        pub message: String,
+        /// In which file.
+        pub file: String,
+        /// The line, from 1 on; none where it is about all of it.
+        pub line: Option<u64>,
+        /// The column, from 1 on.
+        pub column: Option<u64>,
+        /// What to write instead.
+        pub help: Option<String>,
+    }
 }
 
-/// What may be moved; 1, or 0 for what is lost, is as the scenario says.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Levers {
-    /// Times the rate of every class. From 0.05 to 20.
-    pub demand: f64,
-    /// Times the length of prompts. From 0.05 to 20.
-    pub prompt: f64,
-    /// Times the length of outputs. From 0.05 to 20.
-    pub output: f64,
-    /// The share of what would be found in caches that still is. From 0 to 1.
-    pub cache_hit: f64,
-    /// Times the replicas of today of every pool, rounded up. From 0.05 to 20.
-    pub replicas: f64,
-    /// Times the time that replicas take to start. From 0 to 20.
-    pub startup: f64,
-    /// Replicas of every pool that are lost at the peak. From 0 to 64.
-    pub lost: u32,
+described! {
+    /// What may be moved; 1, or 0 for what is lost, is as the scenario says.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Levers {
+        /// Times the rate of every class. From 0.05 to 20.
+        pub demand: f64,
+        /// Times the length of prompts. From 0.05 to 20.
+        pub prompt: f64,
+        /// Times the length of outputs. From 0.05 to 20.
+        pub output: f64,
+        /// The share of what would be found in caches that still is. From 0 to 1.
+        pub cache_hit: f64,
+        /// Times the replicas of today of every pool, rounded up. From 0.05 to 20.
+        pub replicas: f64,
+        /// Times the time that replicas take to start. From 0 to 20.
+        pub startup: f64,
+        /// Replicas of every pool that are lost at the peak. From 0 to 64.
+        pub lost: u32,
+    }
 }
 
 impl Default for Levers {
@@ -120,19 +127,20 @@ impl Default for Levers {
     }
 }
 
-/// How closely a what-if is looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// At once.
-    #[default]
-    Approximate,
-    /// By a service curve.
-    Simulated,
+described! {
+    /// How closely a what-if is looked at.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Basis {
+        /// At once.
+        Approximate,
+        /// By a service curve.
+        Simulated,
+    }
 }
 
 /// A study of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Study {
     /// `plimsoll fit`.

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
 
+use crate::api::described;
 use crate::{Problem, Refused};
 
 /// A request without an answer: a status, and why.
@@ -16,13 +16,15 @@ pub(crate) struct Failure {
     retry_after_s: Option<u32>,
 }
 
-/// Why there is no answer, for people and for scripts.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ErrorDocument {
-    /// `plimsoll/error/v1`.
-    schema: &'static str,
-    /// Everything that is wrong.
-    diagnostics: Vec<Problem>,
+described! {
+    /// Why there is no answer, for people and for scripts.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct ErrorDocument {
+        /// `plimsoll/error/v1`.
+        schema: &'static str,
+        /// Everything that is wrong.
+        diagnostics: Vec<Problem>,
+    }
 }
 
 /// Something wrong with a request and not with a scenario.

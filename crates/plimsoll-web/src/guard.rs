@@ -1,7 +1,11 @@
 //! Who may ask: the page that we served and whoever holds the token, but no page of anybody else.
 
+use std::future::poll_fn;
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
@@ -38,6 +42,17 @@ pub(crate) async fn headers(request: Request, next: Next) -> Response {
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// A mistake of ours costs one answer and not the server.
+pub(crate) async fn survive(request: Request, next: Next) -> Response {
+    let mut answer = pin!(next.run(request));
+    // After a panic the answer is never looked at again, so nothing that it left half done is seen.
+    let polled = poll_fn(|context| {
+        let poll = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context)));
+        poll.unwrap_or_else(|_| Poll::Ready(Failure::bug().into_response()))
+    });
+    polled.await
 }
 
 /// Lets a request in, or says why not.

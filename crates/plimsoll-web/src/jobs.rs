@@ -9,8 +9,8 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use utoipa::ToSchema;
 
+use crate::api::described;
 use crate::failure::{Failure, problem};
 use crate::{Limits, Problem, Refused, Work};
 
@@ -54,41 +54,45 @@ pub(crate) struct JobAnswer {
     pub(crate) page: Option<String>,
 }
 
-/// A job and how far it is.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct JobDocument {
-    /// `plimsoll/job/v1`.
-    schema: &'static str,
-    /// By which it is asked for.
-    pub(crate) id: String,
-    /// What is made.
-    study: &'static str,
-    /// Of which scenario or log.
-    name: String,
-    /// How it stands.
-    state: JobState,
-    /// How much of it is done, from 0 to 1.
-    done: f64,
-    /// How long it has run.
-    seconds: f64,
-    /// Why it failed.
-    diagnostics: Vec<Problem>,
+described! {
+    /// A job and how far it is.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct JobDocument {
+        /// `plimsoll/job/v1`.
+        schema: &'static str,
+        /// By which it is asked for.
+        pub(crate) id: String,
+        /// What is made.
+        study: &'static str,
+        /// Of which scenario or log.
+        name: String,
+        /// How it stands.
+        state: JobState,
+        /// How much of it is done, from 0 to 1.
+        done: f64,
+        /// How long it has run.
+        seconds: f64,
+        /// Why it failed.
+        diagnostics: Vec<Problem>,
+    }
 }
 
-/// How a job stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum JobState {
-    /// For a seat.
-    Waiting,
-    /// It is being worked on.
-    Running,
-    /// There is a result.
-    Done,
-    /// There is none, and why is said.
-    Failed,
-    /// Nobody wanted it any more.
-    Cancelled,
+described! {
+    /// How a job stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum JobState {
+        /// For a seat.
+        Waiting,
+        /// It is being worked on.
+        Running,
+        /// There is a result.
+        Done,
+        /// There is none, and why is said.
+        Failed,
+        /// Nobody wanted it any more.
+        Cancelled,
+    }
 }
 
 /// The time by which jobs are timed and results grow old. No number of an answer depends on it.

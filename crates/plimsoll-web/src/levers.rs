@@ -1,6 +1,6 @@
 //! Levers as they were sent, against what they may be.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::failure::problem;
 use crate::{Levers, Problem};
@@ -23,6 +23,17 @@ const LEVERS: [Lever; 7] = [
     // Whole and at most 64, so nothing is lost on the way.
     Lever { name: "lost", low: 0.0, high: 64.0, set: |l, v| l.lost = v as u32 },
 ];
+
+/// Adds to the schemas of levers how far they go and where they are where nobody moves them.
+pub(crate) fn bound(schemas: &mut Value) {
+    let unmoved = json!(Levers::default());
+    for Lever { name, low, high, .. } in LEVERS {
+        let schema = &mut schemas[name];
+        schema["minimum"] = json!(low);
+        schema["maximum"] = json!(high);
+        schema["default"] = unmoved[name].clone();
+    }
+}
 
 /// The levers, or everything that is wrong with them: which one, and how far it goes.
 pub(crate) fn read(sent: &Map<String, Value>) -> Result<Levers, Vec<Problem>> {

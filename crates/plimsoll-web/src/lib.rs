@@ -16,20 +16,23 @@
 //! assert_eq!(refused, ConfigError::TokenMissing { address: ([0, 0, 0, 0], 7070).into() });
 //! ```
 
+mod api;
 mod app;
 mod ask;
 mod assets;
 mod board;
 mod config;
 mod desk;
+mod exposition;
 mod failure;
+mod grpc;
 mod guard;
 mod jobs;
 mod levers;
 mod line;
 mod metrics;
 mod routes;
-pub mod scaler;
+mod scaler;
 mod serve;
 mod upload;
 

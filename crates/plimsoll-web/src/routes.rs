@@ -8,9 +8,9 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use serde_json::{Value, json};
 
+use crate::api::{DELETE, Endpoint, GET, POST, described};
 use crate::app::House;
 use crate::ask::{CheckAsked, JobAsked, Named, Sent, WhatIfAsked, file_name};
 use crate::failure::{ErrorDocument, Failure, problem};
@@ -19,58 +19,148 @@ use crate::{Problem, Refused, ScenarioName, Work};
 
 type Shared = State<Arc<House>>;
 
-/// Scenarios that can be opened.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScenariosDocument {
-    /// `plimsoll/scenarios/v1`.
-    schema: &'static str,
-    /// Of the program.
-    version: String,
-    /// Examples first, then those of the workspace.
-    scenarios: Vec<ScenarioName>,
+described! {
+    /// Scenarios that can be opened.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct ScenariosDocument {
+        /// `plimsoll/scenarios/v1`.
+        schema: &'static str,
+        /// Of the program.
+        version: String,
+        /// Examples first, then those of the workspace.
+        scenarios: Vec<ScenarioName>,
+    }
 }
 
-/// The text of a scenario.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScenarioDocument {
-    /// `plimsoll/scenario-text/v1`.
-    schema: &'static str,
-    /// By which it was asked for.
-    name: String,
-    /// TOML.
-    text: String,
+described! {
+    /// The text of a scenario.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct ScenarioDocument {
+        /// `plimsoll/scenario-text/v1`.
+        schema: &'static str,
+        /// By which it was asked for.
+        name: String,
+        /// TOML.
+        text: String,
+    }
 }
 
-/// What is wrong with a scenario.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CheckDocument {
-    /// `plimsoll/check/v1`.
-    schema: &'static str,
-    /// Whether nothing is.
-    ok: bool,
-    /// Everything that is.
-    diagnostics: Vec<Problem>,
+described! {
+    /// What is wrong with a scenario.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct CheckDocument {
+        /// `plimsoll/check/v1`.
+        schema: &'static str,
+        /// Whether nothing is.
+        ok: bool,
+        /// Everything that is.
+        diagnostics: Vec<Problem>,
+    }
 }
 
 /// Which log is sent.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct ProfileAsked {
     /// What messages call it; its ending may say its format.
     name: Option<String>,
 }
 
-/// Whether the server runs.
-#[utoipa::path(get, path = "/healthz", responses((status = 200, description = "It does")))]
+/// All that can be asked.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let part = "As it was started";
+    vec![
+        Endpoint::new(GET, "/healthz", "healthz", "Whether the server runs.", healthz)
+            .says("200", "It does", &[]),
+        Endpoint::new(GET, "/readyz", "readyz", "Whether a question would be taken now.", readyz)
+            .says("200", "It would", &[])
+            .answers::<ErrorDocument>("503", "Lines are full"),
+        Endpoint::new(
+            GET,
+            "/metrics",
+            "metrics",
+            "Counters for a monitor, in the text format of OpenMetrics.",
+            metrics,
+        )
+        .says("200", "Counters", &[("application/openmetrics-text", json!({ "type": "string" }))]),
+        Endpoint::new(GET, "/api/v1/openapi.json", "openapi_json", "This description.", openapi_json)
+            .answers::<Value>("200", "OpenAPI 3.1"),
+        Endpoint::new(GET, "/api/v1/scenarios", "scenarios", "Scenarios that can be opened.", scenarios)
+            .answers::<ScenariosDocument>("200", "Their names")
+            .or_fails("Why not"),
+        Endpoint::new(GET, "/api/v1/scenarios/{name}", "scenario", "The text of a scenario.", scenario)
+            .parameter("path", "name", "As listed")
+            .answers::<ScenarioDocument>("200", "Its text")
+            .or_fails("Why not"),
+        Endpoint::new(
+            POST,
+            "/api/v1/check",
+            "check",
+            "What is wrong with a scenario. A scenario that is wrong is an answer and no error here.",
+            check,
+        )
+        .asks::<CheckAsked>()
+        .answers::<CheckDocument>("200", "Everything that is wrong")
+        .or_fails("Why not"),
+        Endpoint::new(
+            POST,
+            "/api/v1/what-if",
+            "what_if",
+            "What becomes of the answer when levers move.",
+            what_if,
+        )
+        .asks::<WhatIfAsked>()
+        .answers::<Value>("200", "`plimsoll/what-if/v1`")
+        .or_fails("Why not"),
+        Endpoint::new(POST, "/api/v1/jobs", "start_job", "Starts a study.", start_job)
+            .asks::<JobAsked>()
+            .answers::<JobDocument>("202", "In the line; `Location` says where to look")
+            .or_fails("Why not"),
+        Endpoint::new(GET, "/api/v1/jobs/{id}", "job", "How a job stands.", job)
+            .parameter("path", "id", part)
+            .answers::<JobDocument>("200", "How far it is")
+            .or_fails("Why not"),
+        Endpoint::new(
+            DELETE,
+            "/api/v1/jobs/{id}",
+            "cancel_job",
+            "Stops a job; one that has ended stays as it is.",
+            cancel_job,
+        )
+        .parameter("path", "id", part)
+        .answers::<JobDocument>("200", "How it stands now")
+        .or_fails("Why not"),
+        Endpoint::new(
+            GET,
+            "/api/v1/jobs/{id}/result",
+            "job_result",
+            "What a job made: a document, or a page to save.",
+            job_result,
+        )
+        .parameter("path", "id", part)
+        .says(
+            "200",
+            "The document of the study; HTML for `review_html`",
+            &[("application/json", json!({})), ("text/html", json!({ "type": "string" }))],
+        )
+        .or_fails("Why not; 409 where it has not ended"),
+        Endpoint::new(
+            POST,
+            "/api/v1/profile",
+            "profile",
+            "Starts the profile of a log, which is the body as it is.",
+            profile,
+        )
+        .parameter("query", "name", "What messages call it; its ending may say its format.")
+        .takes("application/octet-stream", json!({}))
+        .answers::<JobDocument>("202", "In the line; `Location` says where to look")
+        .or_fails("Why not"),
+    ]
+}
+
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether a question would be taken now.
-#[utoipa::path(get, path = "/readyz", responses(
-    (status = 200, description = "It would"),
-    (status = 503, description = "Lines are full", body = ErrorDocument),
-))]
 pub(crate) async fn readyz(State(house): Shared) -> Result<&'static str, Failure> {
     if house.what_ifs.has_room() && house.quick.has_room() {
         return Ok("ready\n");
@@ -78,25 +168,18 @@ pub(crate) async fn readyz(State(house): Shared) -> Result<&'static str, Failure
     Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, problem("busy", "lines are full")).after(1))
 }
 
-/// Counters for a monitor, in the text format of OpenMetrics.
-#[utoipa::path(get, path = "/metrics", responses((status = 200, description = "Counters", content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(State(house): Shared) -> impl IntoResponse {
     let (running, waiting) = house.jobs.counts();
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], house.metrics.text(running, waiting))
+    (
+        [(header::CONTENT_TYPE, crate::exposition::CONTENT_TYPE)],
+        house.metrics.text(running, waiting),
+    )
 }
 
-/// This description.
-#[utoipa::path(get, path = "/api/v1/openapi.json", responses((status = 200, description = "OpenAPI 3.1", body = Value)))]
 pub(crate) async fn openapi_json(State(house): Shared) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], house.openapi.clone())
 }
 
-/// Scenarios that can be opened.
-#[utoipa::path(get, path = "/api/v1/scenarios", responses(
-    (status = 200, description = "Their names", body = ScenariosDocument),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn scenarios(State(house): Shared) -> Result<Json<ScenariosDocument>, Failure> {
     let desk = Arc::clone(&house.desk);
     let scenarios = quick(&house, move |_| desk.scenarios()).await?;
@@ -104,11 +187,6 @@ pub(crate) async fn scenarios(State(house): Shared) -> Result<Json<ScenariosDocu
     Ok(Json(ScenariosDocument { schema: "plimsoll/scenarios/v1", version, scenarios }))
 }
 
-/// The text of a scenario.
-#[utoipa::path(get, path = "/api/v1/scenarios/{name}", params(("name" = String, Path, description = "As listed")), responses(
-    (status = 200, description = "Its text", body = ScenarioDocument),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn scenario(
     State(house): Shared,
     Named(name): Named,
@@ -119,11 +197,6 @@ pub(crate) async fn scenario(
     Ok(Json(ScenarioDocument { schema: "plimsoll/scenario-text/v1", name, text }))
 }
 
-/// What is wrong with a scenario. A scenario that is wrong is an answer and no error here.
-#[utoipa::path(post, path = "/api/v1/check", request_body = CheckAsked, responses(
-    (status = 200, description = "Everything that is wrong", body = CheckDocument),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn check(
     State(house): Shared,
     Sent(asked): Sent<CheckAsked>,
@@ -134,11 +207,6 @@ pub(crate) async fn check(
     Ok(Json(CheckDocument { schema: "plimsoll/check/v1", ok, diagnostics }))
 }
 
-/// What becomes of the answer when levers move.
-#[utoipa::path(post, path = "/api/v1/what-if", request_body = WhatIfAsked, responses(
-    (status = 200, description = "`plimsoll/what-if/v1`", body = Value),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn what_if(
     State(house): Shared,
     Sent(asked): Sent<WhatIfAsked>,
@@ -151,11 +219,6 @@ pub(crate) async fn what_if(
     Ok(Json(house.what_ifs.call(time, &Work::default(), call).await??))
 }
 
-/// Starts a study.
-#[utoipa::path(post, path = "/api/v1/jobs", request_body = JobAsked, responses(
-    (status = 202, description = "In the line; `Location` says where to look", body = JobDocument),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn start_job(
     State(house): Shared,
     Sent(asked): Sent<JobAsked>,
@@ -171,11 +234,6 @@ pub(crate) async fn start_job(
     Ok(started(job))
 }
 
-/// How a job stands.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}", params(("id" = String, Path, description = "As it was started")), responses(
-    (status = 200, description = "How far it is", body = JobDocument),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn job(
     State(house): Shared,
     Named(id): Named,
@@ -183,11 +241,6 @@ pub(crate) async fn job(
     house.jobs.look(&id).map(Json)
 }
 
-/// Stops a job; one that has ended stays as it is.
-#[utoipa::path(delete, path = "/api/v1/jobs/{id}", params(("id" = String, Path, description = "As it was started")), responses(
-    (status = 200, description = "How it stands now", body = JobDocument),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn cancel_job(
     State(house): Shared,
     Named(id): Named,
@@ -195,11 +248,6 @@ pub(crate) async fn cancel_job(
     house.jobs.cancel(&id).map(Json)
 }
 
-/// What a job made: a document, or a page to save.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}/result", params(("id" = String, Path, description = "As it was started")), responses(
-    (status = 200, description = "The document of the study; HTML for `review_html`", content((Value = "application/json"), (String = "text/html"))),
-    (status = "default", description = "Why not; 409 where it has not ended", body = ErrorDocument),
-))]
 pub(crate) async fn job_result(
     State(house): Shared,
     Named(id): Named,
@@ -215,11 +263,6 @@ pub(crate) async fn job_result(
     Ok(response)
 }
 
-/// Starts the profile of a log, which is the body as it is.
-#[utoipa::path(post, path = "/api/v1/profile", params(ProfileAsked), request_body(content = Vec<u8>, content_type = "application/octet-stream"), responses(
-    (status = 202, description = "In the line; `Location` says where to look", body = JobDocument),
-    (status = "default", description = "Why not", body = ErrorDocument),
-))]
 pub(crate) async fn profile(
     State(house): Shared,
     query: Result<Query<ProfileAsked>, axum::extract::rejection::QueryRejection>,

@@ -1,16 +1,14 @@
 //! Who may ask: hosts, origins and tokens.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{FakeDesk, LAUNCH, PORT, app, send};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use plimsoll_web::Config;
 use serde_json::json;
-use support::{FakeDesk, LAUNCH, PORT, app, send};
 
 const TOKEN: &str = "correct-horse-battery";
 

@@ -1,17 +1,17 @@
 //! What is bounded: sizes, lines, times, and what a mistake of ours may cost.
 
-mod support;
-
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::support::{LAUNCH, Reply, desk_and_app, get, job_in_state, post, request, send, until};
 use axum::Router;
 use axum::body::Body;
 use plimsoll_web::Limits;
 use serde_json::json;
-use support::{LAUNCH, Reply, desk_and_app, get, job_in_state, post, request, send, until};
+use tokio::time::advance;
 
 const WHAT_IF: &str = "/api/v1/what-if";
+/// What a clock goes on by beyond a limit: the grain of its timers.
+const A_MOMENT: Duration = Duration::from_millis(1);
 
 fn one_at_a_time() -> Limits {
     Limits { what_ifs: 1, what_ifs_waiting: 1, jobs: 1, jobs_waiting: 1, ..Limits::default() }
@@ -35,7 +35,7 @@ async fn a_body_that_is_too_large_is_not_read() {
 async fn who_comes_to_a_full_line_is_turned_away_at_once() {
     let (desk, app) = desk_and_app(one_at_a_time());
     let served = ask(&app, "slow");
-    until("served", async || desk.at_work.load(Ordering::SeqCst) == 1).await;
+    desk.at_work(1).await;
     let waits = ask(&app, LAUNCH);
     until("full", async || get(&app, "/readyz").await.status == 503).await;
     let shed = post(&app, WHAT_IF, json!({ "text": LAUNCH })).await;
@@ -54,31 +54,38 @@ async fn who_comes_to_a_full_line_is_turned_away_at_once() {
 async fn a_client_that_goes_away_stops_its_what_if() {
     let (desk, app) = desk_and_app(one_at_a_time());
     let client = ask(&app, "slow");
-    until("at work", async || desk.at_work.load(Ordering::SeqCst) == 1).await;
-    assert!(!desk.stopped.load(Ordering::SeqCst));
+    desk.at_work(1).await;
+    assert!(!desk.was_stopped());
     client.abort();
-    until("stopped", async || desk.at_work.load(Ordering::SeqCst) == 0).await;
-    assert!(desk.stopped.load(Ordering::SeqCst));
+    desk.at_work(0).await;
+    assert!(desk.was_stopped());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_what_if_has_a_time_limit() {
-    let limits = Limits { what_if_time: Duration::from_millis(50), ..one_at_a_time() };
-    let (desk, app) = desk_and_app(limits);
-    let late = post(&app, WHAT_IF, json!({ "text": "slow" })).await.problem(503);
+    let (desk, app) = desk_and_app(one_at_a_time());
+    let asked = ask(&app, "slow");
+    desk.at_work(1).await;
+    advance(one_at_a_time().what_if_time - A_MOMENT).await;
+    assert!(!asked.is_finished() && !desk.was_stopped());
+    advance(2 * A_MOMENT).await;
+    let late = asked.await.unwrap().problem(503);
     assert_eq!(late["code"], "time-was-up");
-    until("stopped", async || desk.stopped.load(Ordering::SeqCst)).await;
+    assert_eq!(late["message"], "no answer within 10 s");
+    desk.stopped().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn work_that_does_not_stop_keeps_its_seat() {
-    let limits =
-        Limits { what_if_time: Duration::from_millis(30), what_ifs_waiting: 0, ..one_at_a_time() };
-    let (desk, app) = desk_and_app(limits);
-    post(&app, WHAT_IF, json!({ "text": "deaf" })).await.problem(503);
-    assert_eq!(desk.at_work.load(Ordering::SeqCst), 1);
+    let limits = Limits { what_ifs_waiting: 0, ..one_at_a_time() };
+    let (desk, app) = desk_and_app(limits.clone());
+    let asked = ask(&app, "deaf");
+    desk.at_work(1).await;
+    advance(limits.what_if_time + A_MOMENT).await;
+    asked.await.unwrap().problem(503);
+    assert_eq!(desk.calls(), 1);
     post(&app, WHAT_IF, json!({ "text": LAUNCH })).await.problem(429);
-    until("free", async || desk.at_work.load(Ordering::SeqCst) == 0).await;
+    desk.release();
     until("served", async || post(&app, WHAT_IF, json!({ "text": LAUNCH })).await.status == 200)
         .await;
 }
@@ -122,25 +129,28 @@ async fn jobs_wait_in_a_short_line_and_can_be_cancelled() {
     let cancelled = send(&app, request("DELETE", &place(&running), Body::empty())).await.json();
     assert_eq!(cancelled["state"], "cancelled");
     until("done", async || get(&app, &place(&waiting)).await.json()["state"] == "done").await;
-    assert!(desk.stopped.load(Ordering::SeqCst));
+    assert!(desk.was_stopped());
     get(&app, &format!("{}/result", place(&running))).await.problem(409);
     // What has ended stays as it is.
     let still = send(&app, request("DELETE", &place(&waiting), Body::empty())).await.json();
     assert_eq!(still["state"], "done");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_job_has_a_time_limit() {
-    let limits = Limits { job_time: Duration::from_millis(50), ..Limits::default() };
-    let (desk, app) = desk_and_app(limits);
-    let job = job_in_state(&app, "plan", "slow", "failed").await;
-    let message = job["diagnostics"][0]["message"].as_str().unwrap();
-    assert!(message.starts_with("time was up"), "{message}");
-    until("stopped", async || desk.stopped.load(Ordering::SeqCst)).await;
+    let (desk, app) = desk_and_app(Limits::default());
+    let job = job_in_state(&app, "plan", "slow", "running").await;
+    desk.at_work(1).await;
+    advance(Limits::default().job_time + A_MOMENT).await;
+    desk.stopped().await;
+    let place = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    until("failed", async || get(&app, &place).await.json()["state"] == "failed").await;
+    let job = get(&app, &place).await.json();
+    assert_eq!(job["diagnostics"][0]["message"], "time was up: a job has 120 s");
     get(&app, &format!("/api/v1/jobs/{}/result", job["id"].as_str().unwrap())).await.problem(503);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_the_latest_results_are_kept() {
     let (_, app) = desk_and_app(Limits { kept: 2, ..Limits::default() });
     let mut ids = Vec::new();
@@ -152,10 +162,11 @@ async fn only_the_latest_results_are_kept() {
     for id in &ids[1..] {
         assert_eq!(get(&app, &format!("/api/v1/jobs/{id}/result")).await.status, 200);
     }
-    let (_, app) = desk_and_app(Limits { kept_time: Duration::ZERO, ..Limits::default() });
-    let job = post(&app, "/api/v1/jobs", json!({ "study": "plan", "text": LAUNCH })).await;
-    let place = job.header("location").to_owned();
-    until("forgotten", async || get(&app, &place).await.status == 404).await;
+    // For as long as is said.
+    advance(Limits::default().kept_time).await;
+    assert_eq!(get(&app, &format!("/api/v1/jobs/{}", ids[2])).await.status, 200);
+    advance(A_MOMENT).await;
+    get(&app, &format!("/api/v1/jobs/{}", ids[2])).await.problem(404);
     let (_, app) = desk_and_app(Limits { kept_bytes: 10, ..Limits::default() });
     let job = job_in_state(&app, "plan", LAUNCH, "failed").await;
     assert_eq!(job["diagnostics"][0]["code"], "too-large");
@@ -166,7 +177,7 @@ async fn when_the_app_goes_its_jobs_stop() {
     let (desk, app) = desk_and_app(one_at_a_time());
     job_in_state(&app, "plan", "slow", "running").await;
     drop(app);
-    until("stopped", async || desk.stopped.load(Ordering::SeqCst)).await;
+    desk.stopped().await;
 }
 
 #[tokio::test]

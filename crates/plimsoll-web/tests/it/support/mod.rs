@@ -6,8 +6,7 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -18,19 +17,22 @@ use plimsoll_web::{
     Work,
 };
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 pub(crate) const PORT: u16 = 7070;
 pub(crate) const LAUNCH: &str = include_str!("launch.toml");
 pub(crate) const SMALL: &str = include_str!("small.toml");
 
-/// What it does depends on words in the scenario: `wrong` is a mistake, `slow` works until it is stopped, `deaf` works for a while whatever it is told, `panic` is a bug.
+/// What it does depends on words in the scenario: `wrong` is a mistake, `slow` works until it is stopped, `deaf` works until it is released whatever it is told, `panic` is a bug.
 #[derive(Default)]
 pub(crate) struct FakeDesk {
     /// Calls that have begun and not returned.
-    pub(crate) at_work: AtomicUsize,
+    at_work: watch::Sender<usize>,
     /// Whether a call was stopped.
-    pub(crate) stopped: AtomicBool,
+    stopped: watch::Sender<bool>,
+    /// Whether those that are deaf may return.
+    released: watch::Sender<bool>,
     /// Where the last log lay, and what was in it.
     pub(crate) log: Mutex<Option<(PathBuf, String)>>,
 }
@@ -38,23 +40,45 @@ pub(crate) struct FakeDesk {
 impl FakeDesk {
     fn work(&self, text: &str, work: &Work) -> Result<(), Refused> {
         assert!(!text.contains("panic"), "secret detail");
-        self.at_work.fetch_add(1, Ordering::SeqCst);
+        self.at_work.send_modify(|count| *count += 1);
         let mut result = Ok(());
         if text.contains("slow") {
-            for step in 0.. {
-                work.at(step);
-                if !work.go_on() {
-                    self.stopped.store(true, Ordering::SeqCst);
-                    result = Err(Refused::Stopped);
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(5));
+            work.at(500);
+            while work.go_on() {
+                std::thread::sleep(Duration::from_millis(1));
             }
+            self.stopped.send_replace(true);
+            result = Err(Refused::Stopped);
         } else if text.contains("deaf") {
-            std::thread::sleep(Duration::from_millis(300));
+            let mut released = self.released.subscribe();
+            tokio::runtime::Handle::current().block_on(released.wait_for(|is| *is)).unwrap();
         }
-        self.at_work.fetch_sub(1, Ordering::SeqCst);
+        self.at_work.send_modify(|count| *count -= 1);
         result
+    }
+
+    /// Waits until so many calls have begun and not returned.
+    pub(crate) async fn at_work(&self, count: usize) {
+        self.at_work.subscribe().wait_for(|now| *now == count).await.unwrap();
+    }
+
+    /// How many calls have begun and not returned.
+    pub(crate) fn calls(&self) -> usize {
+        *self.at_work.borrow()
+    }
+
+    /// Waits until a call was stopped.
+    pub(crate) async fn stopped(&self) {
+        self.stopped.subscribe().wait_for(|is| *is).await.unwrap();
+    }
+
+    pub(crate) fn was_stopped(&self) -> bool {
+        *self.stopped.borrow()
+    }
+
+    /// Lets those return that are deaf.
+    pub(crate) fn release(&self) {
+        self.released.send_replace(true);
     }
 }
 
@@ -258,12 +282,56 @@ impl Reply {
     }
 }
 
+/// Sends a request, and asserts that the answer is one that the description of the API promises.
 pub(crate) async fn send(app: &Router, request: Request<Body>) -> Reply {
+    let (method, path) =
+        (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
     let response = app.clone().oneshot(request).await.unwrap();
     let (head, body) = response.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
-    Reply { status: head.status, headers: head.headers, text }
+    let reply = Reply { status: head.status, headers: head.headers, text };
+    if let Some(operation) = operation(&method, &path) {
+        is_promised(operation, &reply);
+    }
+    reply
+}
+
+static API: LazyLock<Value> = LazyLock::new(plimsoll_web::openapi);
+
+/// How a request is described; none where it is for the page, or asked for in a way that is not there.
+pub(crate) fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let is = |pattern: &str| {
+        let (parts, patterns) = (path.split('/'), pattern.split('/'));
+        parts.clone().count() == patterns.clone().count()
+            && parts.zip(patterns).all(|(part, like)| part == like || like.starts_with('{'))
+    };
+    let (_, item) = API["paths"].as_object().unwrap().iter().find(|(pattern, _)| is(pattern))?;
+    item.get(method)
+}
+
+fn is_promised(operation: &Value, reply: &Reply) {
+    let (status, responses) = (reply.status.as_str(), &operation["responses"]);
+    let Some(response) = responses.get(status).or(responses.get("default")) else {
+        // Who is not let in has not come to the route.
+        assert!(["401", "421"].contains(&status), "{status} is not described: {operation}");
+        return;
+    };
+    let Some(content) = response.get("content") else { return };
+    let kind = reply.header("content-type").split(';').next().unwrap();
+    let media = content.get(kind).unwrap_or_else(|| panic!("{kind} is not described: {content}"));
+    if kind == "application/json" {
+        is_valid(&media["schema"], &reply.json());
+    }
+}
+
+/// Asserts that a document is as a schema of the description says.
+pub(crate) fn is_valid(schema: &Value, document: &Value) {
+    let mut schema = schema.clone();
+    schema["components"] = API["components"].clone();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let wrong: Vec<String> = validator.iter_errors(document).map(|e| e.to_string()).collect();
+    assert_eq!(wrong, [""; 0], "{document}");
 }
 
 /// A request as a program on this machine makes it.
@@ -282,16 +350,22 @@ pub(crate) async fn get(app: &Router, path: &str) -> Reply {
 }
 
 pub(crate) async fn post(app: &Router, path: &str, body: Value) -> Reply {
-    send(app, request("POST", path, body.to_string())).await
+    let reply = send(app, request("POST", path, body.to_string())).await;
+    if reply.status.is_success() {
+        let described = &operation("post", path).unwrap()["requestBody"];
+        is_valid(&described["content"]["application/json"]["schema"], &body);
+    }
+    reply
 }
 
-/// Asks until it is so.
+/// Asks until it is so. A minute is longer than any machine needs; a paused clock stands still meanwhile.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    for _ in 0..1000 {
+    for _ in 0..60_000 {
         if so().await {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        std::thread::sleep(Duration::from_millis(1));
+        tokio::task::yield_now().await;
     }
     panic!("never {what}");
 }

@@ -1,20 +1,25 @@
 //! What only a socket shows: clients that are slow, that leave, and that send without an end.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::support::{FakeDesk, until};
 use plimsoll_web::{Config, Limits, serve};
 use serde_json::json;
-use support::{FakeDesk, until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::advance;
+
+/// While it is kept, a paused clock goes on only when it is told to: Tokio holds it while a call blocks.
+fn still() -> std::sync::mpsc::Sender<()> {
+    let (kept, dropped) = std::sync::mpsc::channel();
+    tokio::task::spawn_blocking(move || dropped.recv());
+    kept
+}
 
 struct Server {
     desk: Arc<FakeDesk>,
@@ -68,10 +73,15 @@ impl Server {
 /// What is read until the other side closes, in a time that no test should need.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut reply = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut reply));
+    let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut reply));
     // A connection that is cut off counts as closed.
     let _ = read.await.expect("the connection stayed open");
     String::from_utf8_lossy(&reply).into_owned()
+}
+
+/// The ending of a log that no other test, and no other run of this one, sends.
+fn ending(test: char) -> String {
+    format!(".{test}{:x}", std::process::id())
 }
 
 fn left_behind(ending: &str) -> usize {
@@ -83,7 +93,8 @@ fn left_behind(ending: &str) -> usize {
 async fn an_upload_beyond_the_limit_is_refused_and_leaves_no_file() {
     let server = server(Limits { upload_bytes: 100_000, ..Limits::default() }).await;
     // It says its length: nothing of it is read.
-    let path = "/api/v1/profile?name=log.zq81x";
+    let ending = ending('y');
+    let path = &format!("/api/v1/profile?name=log{ending}");
     let mut stream = server.connect().await;
     let head = server.head("POST", path, "content-length: 100001\r\nconnection: close\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -97,12 +108,12 @@ async fn an_upload_beyond_the_limit_is_refused_and_leaves_no_file() {
     for _ in 0..10 {
         stream.write_all(chunk.as_bytes()).await.unwrap();
     }
-    until("written", async || left_behind(".zq81x") == 1).await;
+    until("written", async || left_behind(&ending) == 1).await;
     stream.write_all(chunk.as_bytes()).await.unwrap();
     let reply = rest(&mut stream).await;
     assert!(reply.starts_with("HTTP/1.1 413"), "{reply}");
     assert!(reply.contains("larger than 100000 bytes"), "{reply}");
-    until("deleted", async || left_behind(".zq81x") == 0).await;
+    until("deleted", async || left_behind(&ending) == 0).await;
     assert!(server.desk.log.lock().unwrap().is_none());
 }
 
@@ -110,24 +121,33 @@ async fn an_upload_beyond_the_limit_is_refused_and_leaves_no_file() {
 async fn an_upload_that_breaks_off_leaves_no_file() {
     let server = server(Limits::default()).await;
     let mut stream = server.connect().await;
-    let head = server.head("POST", "/api/v1/profile?name=log.zq82x", "content-length: 1000\r\n");
+    let ending = ending('z');
+    let path = format!("/api/v1/profile?name=log{ending}");
+    let head = server.head("POST", &path, "content-length: 1000\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(b"some of it").await.unwrap();
-    until("there", async || left_behind(".zq82x") == 1).await;
+    until("there", async || left_behind(&ending) == 1).await;
     drop(stream);
-    until("deleted", async || left_behind(".zq82x") == 0).await;
+    until("deleted", async || left_behind(&ending) == 0).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_question_that_does_not_arrive_is_not_waited_for() {
-    let server = server(Limits { body_time: Duration::from_millis(50), ..Limits::default() }).await;
+    let _still = still();
+    let limits = Limits { bodies: 1, ..Limits::default() };
+    let server = server(limits.clone()).await;
     let mut stream = server.connect().await;
     let more = "content-type: application/json\r\ncontent-length: 50\r\nconnection: close\r\n";
     stream.write_all(server.head("POST", "/api/v1/check", more).as_bytes()).await.unwrap();
     stream.write_all(b"{\"text\":").await.unwrap();
+    until("being read", async || {
+        server.ask("/api/v1/check", &json!({ "text": "" })).await.starts_with("HTTP/1.1 429")
+    })
+    .await;
+    advance(limits.body_time + Duration::from_millis(1)).await;
     let reply = rest(&mut stream).await;
     assert!(reply.starts_with("HTTP/1.1 408"), "{reply}");
-    assert!(reply.contains("did not arrive within 0.05 s"), "{reply}");
+    assert!(reply.contains("did not arrive within 10 s"), "{reply}");
 }
 
 #[tokio::test]
@@ -148,29 +168,23 @@ async fn only_so_many_questions_are_read_at_once() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_connection_on_which_next_to_nothing_moves_is_closed() {
-    let limits =
-        Limits { idle_time: Duration::from_millis(200), connections: 1, ..Limits::default() };
-    let server = server(limits).await;
+    let _still = still();
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let server = server(limits.clone()).await;
     // One byte at a time is next to nothing.
     let mut slow = server.connect().await;
-    let dripped = tokio::time::timeout(Duration::from_secs(10), async {
-        slow.write_all(b"GET / HTTP/1.1\r\nx: ").await?;
-        loop {
-            slow.write_all(b"y").await?;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            let mut byte = [0];
-            match slow.try_read(&mut byte) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(e) => return Err(e),
-            }
-        }
-    });
-    // Closed, by an end or by a reset; what matters is that it came.
-    let _: std::io::Result<()> = dripped.await.expect("it was never closed");
+    slow.write_all(b"GET / HTTP/1.1\r\nx: ").await.unwrap();
+    until("closed", async || {
+        advance(limits.idle_time / 10).await;
+        // By an end or by a reset; what matters is that it comes.
+        let written = slow.write_all(b"y").await;
+        let read = slow.try_read(&mut [0]);
+        let waits = |e: &std::io::Error| e.kind() == std::io::ErrorKind::WouldBlock;
+        written.is_err() || !read.is_err_and(|e| waits(&e))
+    })
+    .await;
     // There is one place, and it is free again.
     let reply = server.ask("/api/v1/check", &json!({ "text": "" })).await;
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
@@ -182,9 +196,9 @@ async fn a_client_that_hangs_up_stops_its_work() {
     let mut stream = server.connect().await;
     let question = server.question("/api/v1/what-if", &json!({ "text": "slow" }));
     stream.write_all(question.as_bytes()).await.unwrap();
-    until("at work", async || server.desk.at_work.load(Ordering::SeqCst) == 1).await;
+    server.desk.at_work(1).await;
     drop(stream);
-    until("stopped", async || server.desk.stopped.load(Ordering::SeqCst)).await;
+    server.desk.stopped().await;
 }
 
 #[tokio::test]
@@ -192,14 +206,16 @@ async fn at_the_end_answers_are_finished_and_jobs_are_stopped() {
     let server = server(Limits::default()).await;
     let job = server.ask("/api/v1/jobs", &json!({ "study": "plan", "text": "slow" })).await;
     assert!(job.starts_with("HTTP/1.1 202"), "{job}");
-    until("at work", async || server.desk.at_work.load(Ordering::SeqCst) == 1).await;
+    server.desk.at_work(1).await;
     let mut stream = server.connect().await;
     let question = server.question("/api/v1/what-if", &json!({ "text": "deaf" }));
     stream.write_all(question.as_bytes()).await.unwrap();
-    until("two at work", async || server.desk.at_work.load(Ordering::SeqCst) == 2).await;
+    server.desk.at_work(2).await;
     server.close.send(()).unwrap();
+    until("closed", async || TcpStream::connect(server.address).await.is_err()).await;
+    server.desk.release();
     let reply = rest(&mut stream).await;
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     server.served.await.unwrap().unwrap();
-    until("stopped", async || server.desk.stopped.load(Ordering::SeqCst)).await;
+    server.desk.stopped().await;
 }
