@@ -113,8 +113,7 @@ fn levers_move_the_load_line() {
     let text = server.scenario(BOT);
     let ask = |basis: &str, levers: Value| {
         let asked = json!({ "name": BOT, "text": text, "basis": basis, "levers": levers });
-        let (status, document) = server.post("/api/v1/what-if", &asked);
-        assert_eq!(status, 200, "{document}");
+        let document = server.what_if(&asked);
         assert_eq!(document["schema"], "plimsoll/what-if/v1");
         assert_eq!(document["basis"], basis);
         document

@@ -120,7 +120,7 @@ fn peak_bytes(id: u32) -> u64 {
     kib * 1024
 }
 
-/// Five seconds here and thirty in CI. How long answers take is only held against its limit there (`PLIMSOLL_LOAD_SECONDS` is set):
+/// Five seconds here and thirty in CI. How many are answered and how long it takes is only held against its limit there (`PLIMSOLL_LOAD_SECONDS` is set):
 /// at a desk other tests run beside it.
 #[test]
 fn two_hundred_clients_are_answered_or_turned_away() {
@@ -131,9 +131,7 @@ fn two_hundred_clients_are_answered_or_turned_away() {
     for name in ["launch-week.toml", "support-bot.toml"] {
         let text = server.scenario(name);
         // Who moves a slider has opened the scenario before.
-        let opened = json!({ "name": name, "text": text });
-        let (status, document) = server.post("/api/v1/what-if", &opened);
-        assert_eq!(status, 200, "{document}");
+        server.what_if(&json!({ "name": name, "text": text }));
         texts.push((name, text));
     }
     let (texts, address) = (texts.as_slice(), server.address.as_str());
@@ -167,9 +165,10 @@ fn two_hundred_clients_are_answered_or_turned_away() {
     );
     let first: Vec<&String> = all.wrong.iter().take(10).collect();
     assert!(all.wrong.is_empty(), "{} went wrong: {first:#?}", all.wrong.len());
-    assert!(all.answered.len() > CLIENTS / 10, "only {} were answered", all.answered.len());
+    assert!(!all.answered.is_empty(), "nobody was answered");
     assert!(peak < MOST_BYTES, "{peak} bytes");
     if asked.is_some() {
+        assert!(all.answered.len() > CLIENTS / 10, "only {} were answered", all.answered.len());
         assert!(at(0.99) < P99, "p99 {:?}", at(0.99));
     }
     // It lives, and said nothing of a bug.

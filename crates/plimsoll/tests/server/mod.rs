@@ -112,6 +112,17 @@ impl Server {
         document["text"].as_str().expect("a text").to_owned()
     }
 
+    /// The answer to a what-if. On a busy machine its time may be up, and it may be asked again.
+    pub fn what_if(&self, asked: &Value) -> Value {
+        let answer = until(|| {
+            let (status, document) = self.post("/api/v1/what-if", asked);
+            (document["diagnostics"][0]["code"] != "time-was-up").then_some((status, document))
+        });
+        let (status, document) = answer.expect("an answer in time");
+        assert_eq!(status, 200, "{document}");
+        document
+    }
+
     /// Starts a study; its id.
     pub fn start_job(&self, study: &str, name: &str, text: &str) -> String {
         let asked = json!({ "study": study, "name": name, "text": text });
