@@ -72,11 +72,10 @@ impl Watching {
     }
 
     fn get(&self, path: &str) -> (u16, String) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
-            let answer = reqwest::get(format!("{}{path}", self.address)).await.expect("answers");
-            (answer.status().as_u16(), answer.text().await.expect("a text"))
-        })
+        let asked = ureq::get(format!("{}{path}", self.address));
+        let asked = asked.config().http_status_as_error(false).build().call();
+        let mut answer = asked.expect("answers");
+        (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
     }
 
     /// What is advised for the pool.

@@ -73,7 +73,7 @@ fn numberless(text: &str) -> String {
     made
 }
 
-async fn check(name: &str) {
+fn check(name: &str) {
     let reviewed = review_of(name);
     let (document, html, page) = (&reviewed.document, &reviewed.html, &reviewed.page);
     // 1 says that the answer is no, which is an answer.
@@ -86,23 +86,23 @@ async fn check(name: &str) {
     assert_eq!(words(lead.expect("a lead").0), says.replace('`', ""));
 
     let arguments = ["--window-size=1280,1400", "--host-resolver-rules=MAP * ~NOTFOUND"];
-    let Some(browser) = Browser::start(&format!("page-{name}"), &arguments).await else { return };
-    browser.open(&format!("file://{page}")).await;
-    assert_eq!(browser.all_drawn().await, html.matches("class=\"chart-data\"").count() as u64);
+    let Some(browser) = Browser::start(&format!("page-{name}"), &arguments) else { return };
+    browser.open(&format!("file://{page}"));
+    assert_eq!(browser.all_drawn(), html.matches("class=\"chart-data\"").count() as u64);
     // A chart whose data does not fit its kind is drawn empty.
     let empty = "return [...document.querySelectorAll('.js-plotly-plot')].filter((own) => !own.querySelector('.trace, .points, .slice, .bars, .sankey, .indicatorlayer > g, .heatmaplayer image')).map((own) => own.id)";
-    assert_eq!(browser.run(empty).await, serde_json::json!([]));
-    assert_eq!(browser.console().await, [""; 0]);
-    browser.screenshot_of_all(&format!("review-{name}"), 1280).await;
+    assert_eq!(browser.run(empty), serde_json::json!([]));
+    assert_eq!(browser.console(), [""; 0]);
+    browser.screenshot_of_all(&format!("review-{name}"), 1280);
 }
 
 /// One test an example, so that they run side by side.
 macro_rules! pages {
     ($($test:ident => $name:literal,)*) => {
         $(
-            #[tokio::test]
-            async fn $test() {
-                check($name).await;
+            #[test]
+            fn $test() {
+                check($name);
             }
         )*
 

@@ -1,14 +1,12 @@
 //! Many people at once: nobody hears anything but an answer or a prompt no.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::common::Scratch;
-use crate::server::Server;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, StatusCode};
+use crate::server::{Server, client};
 use serde_json::json;
+use ureq::http::StatusCode;
 
 const CLIENTS: usize = 200;
 /// Runs of 30 s on two cores peaked at 175 MiB. Above that this leaves room for what limits allow and this load does not reach, such as 64 bodies of 1 MiB that are read at
@@ -55,17 +53,12 @@ fn question(texts: &[(&str, String)], client: usize, turn: usize) -> Question {
     }
 }
 
-async fn asks(
-    address: Arc<str>,
-    texts: Arc<[(&'static str, String)]>,
-    number: usize,
-    until: Instant,
-) -> Tally {
-    let client = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
+fn asks(address: &str, texts: &[(&str, String)], number: usize, until: Instant) -> Tally {
+    let client = client(Duration::from_secs(60));
     let mut tally = Tally::default();
     let mut turn = 0;
     while now() < until {
-        let question = question(&texts, number, turn);
+        let question = question(texts, number, turn);
         turn += 1;
         let (path, body, expected): (_, _, &[u16]) = match &question {
             Question::WhatIf(body) => ("what-if", body.clone(), &[200, 429]),
@@ -75,10 +68,13 @@ async fn asks(
             Question::TooLarge => ("what-if", " ".repeat((1 << 20) + 1), &[413, 429]),
         };
         let url = format!("{address}/api/v1/{path}");
+        let mut request = client.post(url).header("content-type", "application/json");
+        if matches!(question, Question::TooLarge) {
+            // Who is turned away before the body is read gets no answer while still sending it.
+            request = request.header("expect", "100-continue");
+        }
         let began = now();
-        let sent =
-            client.post(url).header(CONTENT_TYPE, "application/json").body(body).send().await;
-        let answer = match sent {
+        let mut answer = match request.send(body) {
             Ok(answer) => answer,
             Err(error) => {
                 tally.wrong.push(format!("{path}: {error:?}"));
@@ -87,7 +83,7 @@ async fn asks(
         };
         let (status, headers) = (answer.status(), answer.headers().clone());
         *tally.statuses.entry(status.as_u16()).or_default() += 1;
-        let read = answer.bytes().await;
+        let read = answer.body_mut().read_to_vec();
         if let Err(error) = read {
             tally.wrong.push(format!("{path}, {status}: {error:?}"));
             continue;
@@ -99,12 +95,12 @@ async fn asks(
             tally.answered.push(began.elapsed());
         }
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let after = headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
+            let after = headers.get("retry-after").and_then(|v| v.to_str().ok()?.parse().ok());
             match after {
                 // As it was asked to; the end is not slept through.
                 Some(seconds) => {
                     let left = until.saturating_duration_since(now());
-                    tokio::time::sleep(Duration::from_secs(seconds).min(left)).await;
+                    std::thread::sleep(Duration::from_secs(seconds).min(left));
                 }
                 None => tally.wrong.push("429 without Retry-After".to_owned()),
             }
@@ -121,31 +117,29 @@ fn peak_bytes(id: u32) -> u64 {
     kib * 1024
 }
 
-/// Five seconds here and thirty in CI. How long answers take is only held against its limit there (`PLIMSOLL_LOAD_SECONDS` is set):
+/// Five seconds here and thirty in CI. How many are answered and how long it takes is only held against its limit there (`PLIMSOLL_LOAD_SECONDS` is set):
 /// at a desk other tests run beside it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_clients_are_answered_or_turned_away() {
+#[test]
+fn two_hundred_clients_are_answered_or_turned_away() {
     let asked = std::env::var("PLIMSOLL_LOAD_SECONDS").ok().and_then(|text| text.parse().ok());
     let scratch = Scratch::new("serve-load");
     let server = Server::start(&scratch.0);
     let mut texts = Vec::new();
     for name in ["launch-week.toml", "support-bot.toml"] {
-        let text = server.scenario(name).await;
+        let text = server.scenario(name);
         // Who moves a slider has opened the scenario before.
-        let opened = json!({ "name": name, "text": text });
-        let (status, document) = server.post("/api/v1/what-if", &opened).await;
-        assert_eq!(status, 200, "{document}");
+        server.what_if(&json!({ "name": name, "text": text }));
         texts.push((name, text));
     }
-    let texts: Arc<[_]> = texts.into();
-    let address: Arc<str> = server.address.as_str().into();
+    let (texts, address) = (texts.as_slice(), server.address.as_str());
     let until = now() + Duration::from_secs(asked.unwrap_or(5));
-    let clients: Vec<_> = (0..CLIENTS)
-        .map(|number| tokio::spawn(asks(Arc::clone(&address), Arc::clone(&texts), number, until)))
-        .collect();
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let start = |number| scope.spawn(move || asks(address, texts, number, until));
+        let clients: Vec<_> = (0..CLIENTS).map(start).collect();
+        clients.into_iter().map(|client| client.join().expect("a client ends")).collect()
+    });
     let mut all = Tally::default();
-    for client in clients {
-        let tally = client.await.expect("a client ends");
+    for tally in tallies {
         for (status, count) in tally.statuses {
             *all.statuses.entry(status).or_default() += count;
         }
@@ -168,13 +162,14 @@ async fn two_hundred_clients_are_answered_or_turned_away() {
     );
     let first: Vec<&String> = all.wrong.iter().take(10).collect();
     assert!(all.wrong.is_empty(), "{} went wrong: {first:#?}", all.wrong.len());
-    assert!(all.answered.len() > CLIENTS / 10, "only {} were answered", all.answered.len());
+    assert!(!all.answered.is_empty(), "nobody was answered");
     assert!(peak < MOST_BYTES, "{peak} bytes");
     if asked.is_some() {
+        assert!(all.answered.len() > CLIENTS / 10, "only {} were answered", all.answered.len());
         assert!(at(0.99) < P99, "p99 {:?}", at(0.99));
     }
     // It lives, and said nothing of a bug.
-    assert_eq!(server.text("/healthz").await, "ok\n");
+    assert_eq!(server.text("/healthz"), "ok\n");
     assert!(!server.said().contains("bug"), "{}", server.said());
     assert_eq!(server.end(), Some(0));
 }

@@ -32,18 +32,18 @@ fn levers(stream: &mut Stream) -> Value {
 }
 
 /// Nine of ten answers at once are within a tenth of the simulated load line; where there is no line, both say so.
-#[tokio::test]
-async fn what_is_said_at_once_is_near_what_is_simulated() {
+#[test]
+fn what_is_said_at_once_is_near_what_is_simulated() {
     let server = Server::start(&common::repository().join("examples"));
     let mut stream = Seed::new(11).stream("what-ifs");
     let (mut near, mut all) = (0, 0);
     for (name, count) in SCENARIOS {
         let text = std::fs::read_to_string(common::repository().join("examples").join(name));
         let text = text.expect("an example");
-        let ask = async |levers: &Value, basis: &str| -> Value {
+        let ask = |levers: &Value, basis: &str| -> Value {
             let body = json!({ "name": name, "text": text, "levers": levers, "basis": basis });
             loop {
-                let (status, answer) = server.post("/api/v1/what-if", &body).await;
+                let (status, answer) = server.post("/api/v1/what-if", &body);
                 // A machine that is busy with other tests takes its time.
                 if status == 503 || status == 429 {
                     continue;
@@ -54,13 +54,13 @@ async fn what_is_said_at_once_is_near_what_is_simulated() {
             }
         };
         // The page asks these when a scenario is opened.
-        ask(&json!({}), "approximate").await;
-        ask(&json!({}), "simulated").await;
+        ask(&json!({}), "approximate");
+        ask(&json!({}), "simulated");
         let mut own = 0;
         for _ in 0..count {
             let levers = levers(&mut stream);
-            let at_once = ask(&levers, "approximate").await.as_f64();
-            let simulated = ask(&levers, "simulated").await.as_f64();
+            let at_once = ask(&levers, "approximate").as_f64();
+            let simulated = ask(&levers, "simulated").as_f64();
             let is_near = match (at_once, simulated) {
                 (Some(at_once), Some(simulated)) => (at_once / simulated - 1.0).abs() <= NEAR,
                 (None, None) => true,

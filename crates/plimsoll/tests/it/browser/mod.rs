@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use ureq::Agent;
 
 use crate::common::Scratch;
-use crate::server::{PATIENCE, skipped};
+use crate::server::{PATIENCE, client, skipped, until, whole};
 
 /// How an element is named in answers.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -22,13 +22,13 @@ pub struct Browser {
     /// `127.0.0.1:PORT`.
     at: String,
     session: String,
-    client: Client,
+    client: Agent,
     scratch: Scratch,
 }
 
 impl Browser {
     /// Starts one; where there is none, the test says that it was skipped.
-    pub async fn start(name: &str, arguments: &[&str]) -> Option<Self> {
+    pub fn start(name: &str, arguments: &[&str]) -> Option<Self> {
         let (Some(chromium), Some(driver)) = (on_path("chromium"), on_path("chromedriver")) else {
             skipped("no `chromium` and `chromedriver` to look at pages with");
             return None;
@@ -55,7 +55,7 @@ impl Browser {
         let downloads = scratch.0.join("downloads");
         std::fs::create_dir_all(&downloads).expect("a directory");
         let mut browser =
-            Self { driver, at, session: String::new(), client: Client::new(), scratch };
+            Self { driver, at, session: String::new(), client: client(PATIENCE), scratch };
         let asked = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": {
                 "binary": chromium,
@@ -64,101 +64,98 @@ impl Browser {
             },
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
-        let made = browser.ask(Method::POST, "", asked).await;
+        let made = browser.ask("", asked);
         browser.session = made["sessionId"].as_str().expect("a session").to_owned();
         Some(browser)
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
+    /// Sends a command with its parameters, or asks for what needs none.
+    fn ask(&self, path: &str, body: Value) -> Value {
         let session = if self.session.is_empty() { "" } else { "/" };
         let url = format!("http://{}/session{session}{}{path}", self.at, self.session);
-        let mut request = self.client.request(method.clone(), url).timeout(PATIENCE);
-        if method == Method::POST {
-            request = request.json(&body);
-        }
-        let answer = request.send().await.unwrap_or_else(|e| panic!("{path}: {e}"));
+        let sent = match &body {
+            Value::Null => self.client.get(url).call(),
+            body => self.client.post(url).send(body.to_string()),
+        };
+        let answer = sent.unwrap_or_else(|e| panic!("{path}: {e}"));
         let failed = !answer.status().is_success();
-        let mut answer: Value = answer.json().await.unwrap_or_else(|e| panic!("{path}: {e}"));
+        let answer = serde_json::from_str(&whole(answer));
+        let mut answer: Value = answer.unwrap_or_else(|e| panic!("{path}: {e}"));
         assert!(!failed, "{path} {body}: {}", answer["value"]["message"]);
         answer["value"].take()
     }
 
-    pub async fn open(&self, url: &str) {
-        self.ask(Method::POST, "/url", json!({ "url": url })).await;
+    pub fn open(&self, url: &str) {
+        self.ask("/url", json!({ "url": url }));
     }
 
     /// What a script returns.
-    pub async fn run(&self, script: &str) -> Value {
-        self.run_with(script, json!([])).await
+    pub fn run(&self, script: &str) -> Value {
+        self.run_with(script, json!([]))
     }
 
     /// The same with arguments; a promise is waited for.
-    pub async fn run_with(&self, script: &str, arguments: Value) -> Value {
+    pub fn run_with(&self, script: &str, arguments: Value) -> Value {
         let body = json!({ "script": script, "args": arguments });
-        self.ask(Method::POST, "/execute/sync", body).await
+        self.ask("/execute/sync", body)
     }
 
     /// Waits until an expression is true of the page, and says how it stands where it never becomes so.
-    pub async fn until(&self, expression: &str) {
-        let waits = async {
-            let script = format!("return (async () => Boolean(await ({expression})))()");
-            while self.run(&script).await != true {
-                tokio::time::sleep(Duration::from_millis(30)).await;
-            }
-        };
-        if tokio::time::timeout(PATIENCE, waits).await.is_err() {
-            self.screenshot("never").await;
-            let text = self.run("return document.body.innerText").await;
-            let console = self.console().await;
+    pub fn until(&self, expression: &str) {
+        let script = format!("return (async () => Boolean(await ({expression})))()");
+        if until(|| (self.run(&script) == true).then_some(())).is_none() {
+            self.screenshot("never");
+            let text = self.run("return document.body.innerText");
+            let console = self.console();
             panic!("never: {expression}\nin the console: {console:?}\non the page: {text}");
         }
     }
 
     /// The visible text of an element.
-    pub async fn text(&self, css: &str) -> String {
+    pub fn text(&self, css: &str) -> String {
         let script = "return document.querySelector(arguments[0]).innerText";
-        let text = self.run_with(script, json!([css])).await;
+        let text = self.run_with(script, json!([css]));
         text.as_str().unwrap_or_else(|| panic!("no {css}")).to_owned()
     }
 
-    async fn element(&self, css: &str) -> String {
+    fn element(&self, css: &str) -> String {
         let body = json!({ "using": "css selector", "value": css });
-        let found = self.ask(Method::POST, "/element", body).await;
+        let found = self.ask("/element", body);
         found[ELEMENT].as_str().unwrap_or_else(|| panic!("no {css}")).to_owned()
     }
 
     /// Clicks as a person does: what is hidden or covered cannot be clicked.
-    pub async fn click(&self, css: &str) {
-        let id = self.element(css).await;
-        self.ask(Method::POST, &format!("/element/{id}/click"), json!({})).await;
+    pub fn click(&self, css: &str) {
+        let id = self.element(css);
+        self.ask(&format!("/element/{id}/click"), json!({}));
     }
 
     /// Types into an element; chooses a file where that is what it is for.
-    pub async fn keys(&self, css: &str, text: &str) {
-        let id = self.element(css).await;
-        self.ask(Method::POST, &format!("/element/{id}/value"), json!({ "text": text })).await;
+    pub fn keys(&self, css: &str, text: &str) {
+        let id = self.element(css);
+        self.ask(&format!("/element/{id}/value"), json!({ "text": text }));
     }
 
-    pub async fn size(&self, width: u32, height: u64) {
+    pub fn size(&self, width: u32, height: u64) {
         let metrics =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        self.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
+        self.devtools("Emulation.setDeviceMetricsOverride", metrics);
     }
 
-    pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
+    pub fn devtools(&self, command: &str, parameters: Value) -> Value {
         let body = json!({ "cmd": command, "params": parameters });
-        self.ask(Method::POST, "/goog/cdp/execute", body).await
+        self.ask("/goog/cdp/execute", body)
     }
 
     /// Everything that is in the console and was not read before.
-    pub async fn console(&self) -> Vec<String> {
-        let entries = self.ask(Method::POST, "/se/log", json!({ "type": "browser" })).await;
+    pub fn console(&self) -> Vec<String> {
+        let entries = self.ask("/se/log", json!({ "type": "browser" }));
         entries.as_array().expect("entries").iter().map(ToString::to_string).collect()
     }
 
     /// Keeps a picture of what is in the window: under `PLIMSOLL_ARTIFACTS`, or where Cargo keeps what tests leave.
-    pub async fn screenshot(&self, name: &str) {
-        let picture = self.ask(Method::GET, "/screenshot", Value::Null).await;
+    pub fn screenshot(&self, name: &str) {
+        let picture = self.ask("/screenshot", Value::Null);
         let picture = bytes(picture.as_str().expect("a picture"));
         let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
         let kept = std::env::var_os("PLIMSOLL_ARTIFACTS").map_or(own, PathBuf::from);
@@ -167,45 +164,38 @@ impl Browser {
     }
 
     /// Keeps a picture of all of the page, however long it is.
-    pub async fn screenshot_of_all(&self, name: &str, width: u32) {
-        let height = self.run("return document.documentElement.scrollHeight").await;
-        self.size(width, height.as_u64().expect("a height").min(16_000)).await;
-        self.run("scrollTo({ top: 0, behavior: 'instant' })").await;
-        self.screenshot(name).await;
+    pub fn screenshot_of_all(&self, name: &str, width: u32) {
+        let height = self.run("return document.documentElement.scrollHeight");
+        self.size(width, height.as_u64().expect("a height").min(16_000));
+        self.run("scrollTo({ top: 0, behavior: 'instant' })");
+        self.screenshot(name);
     }
 
     /// Scrolls through a review until every chart is drawn, with what is folded opened; how many there are.
-    pub async fn all_drawn(&self) -> u64 {
-        self.run("document.querySelectorAll('details').forEach((own) => { own.open = true; })")
-            .await;
+    pub fn all_drawn(&self) -> u64 {
+        self.run("document.querySelectorAll('details').forEach((own) => { own.open = true; })");
         let charts = "[...document.querySelectorAll('script.chart-data')].map((own) => document.getElementById(own.dataset.for))";
         let left = format!("{charts}.find((own) => !own.querySelector('.main-svg'))");
         self.until(&format!(
             "(() => {{ const next = {left}; next?.scrollIntoView(); return !next; }})()"
-        ))
-        .await;
+        ));
         let drawn = "return document.querySelectorAll('.js-plotly-plot').length";
-        self.run(drawn).await.as_u64().expect("a count")
+        self.run(drawn).as_u64().expect("a count")
     }
 
     /// Waits for a file to be downloaded.
-    pub async fn downloaded(&self, name: &str) -> PathBuf {
+    pub fn downloaded(&self, name: &str) -> PathBuf {
         let path = self.scratch.0.join("downloads").join(name);
-        let waits = async {
-            while !path.is_file() {
-                tokio::time::sleep(Duration::from_millis(30)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waits).await.expect("it is downloaded");
+        until(|| path.is_file().then_some(())).expect("it is downloaded");
         path
     }
 
     /// What axe-core finds that shuts somebody out; none where there is no axe-core.
-    pub async fn shuts_out(&self) -> Option<Vec<String>> {
+    pub fn shuts_out(&self) -> Option<Vec<String>> {
         let axe = std::fs::read_to_string(std::env::var_os("PLIMSOLL_AXE")?).expect("axe-core");
-        self.run(&axe).await;
+        self.run(&axe);
         let script = "return axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)";
-        let found = self.run(script).await;
+        let found = self.run(script);
         let grave = |each: &&Value| each["impact"] == "serious" || each["impact"] == "critical";
         let words = |each: &Value| {
             let nodes = each["nodes"]

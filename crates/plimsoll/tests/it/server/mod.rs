@@ -8,8 +8,9 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
+use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::{Agent, Body};
 
 /// The longest that anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(180);
@@ -20,7 +21,7 @@ pub struct Server {
     said: Arc<Mutex<String>>,
     /// `http://127.0.0.1:PORT`.
     pub address: String,
-    pub client: Client,
+    pub client: Agent,
 }
 
 impl Server {
@@ -57,7 +58,7 @@ impl Server {
             panic!("the server does not say where it is: {}", said.lock().expect("whole"));
         };
         let address = address.trim_end_matches('/').to_owned();
-        Self { child, said, address, client: Client::new() }
+        Self { child, said, address, client: client(PATIENCE) }
     }
 
     pub fn id(&self) -> u32 {
@@ -77,64 +78,74 @@ impl Server {
         self.child.wait().expect("it ended").code()
     }
 
-    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
-        let mut request = self.client.request(method, format!("{}{path}", self.address));
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        request.timeout(PATIENCE).send().await.unwrap_or_else(|e| panic!("{path}: {e}"))
+    pub fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response<Body> {
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.address));
+        let sent = match body {
+            Some(body) => {
+                let request = request.header("content-type", "application/json");
+                self.client.run(request.body(body.to_string()).expect("a request"))
+            }
+            None => self.client.run(request.body(()).expect("a request")),
+        };
+        sent.unwrap_or_else(|e| panic!("{path}: {e}"))
     }
 
-    pub async fn get(&self, path: &str) -> (StatusCode, Value) {
-        document(self.send(Method::GET, path, None).await).await
+    pub fn get(&self, path: &str) -> (StatusCode, Value) {
+        document(self.send(Method::GET, path, None))
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
-        document(self.send(Method::POST, path, Some(body)).await).await
+    pub fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        document(self.send(Method::POST, path, Some(body)))
     }
 
     /// The text of a page or of counters.
-    pub async fn text(&self, path: &str) -> String {
-        let response = self.send(Method::GET, path, None).await;
+    pub fn text(&self, path: &str) -> String {
+        let response = self.send(Method::GET, path, None);
         assert_eq!(response.status(), 200, "{path}");
-        response.text().await.expect("text")
+        whole(response)
     }
 
     /// The text of a scenario of its list.
-    pub async fn scenario(&self, name: &str) -> String {
-        let (status, document) = self.get(&format!("/api/v1/scenarios/{name}")).await;
+    pub fn scenario(&self, name: &str) -> String {
+        let (status, document) = self.get(&format!("/api/v1/scenarios/{name}"));
         assert_eq!(status, 200, "{document}");
         document["text"].as_str().expect("a text").to_owned()
     }
 
+    /// The answer to a what-if. On a busy machine its time may be up, and it may be asked again.
+    pub fn what_if(&self, asked: &Value) -> Value {
+        let answer = until(|| {
+            let (status, document) = self.post("/api/v1/what-if", asked);
+            (document["diagnostics"][0]["code"] != "time-was-up").then_some((status, document))
+        });
+        let (status, document) = answer.expect("an answer in time");
+        assert_eq!(status, 200, "{document}");
+        document
+    }
+
     /// Starts a study; its id.
-    pub async fn start_job(&self, study: &str, name: &str, text: &str) -> String {
+    pub fn start_job(&self, study: &str, name: &str, text: &str) -> String {
         let asked = json!({ "study": study, "name": name, "text": text });
-        let (status, job) = self.post("/api/v1/jobs", &asked).await;
+        let (status, job) = self.post("/api/v1/jobs", &asked);
         assert_eq!(status, 202, "{job}");
         job["id"].as_str().expect("an id").to_owned()
     }
 
     /// Waits until a job has ended; how it stands then.
-    pub async fn ended(&self, id: &str) -> Value {
-        let looks = async {
-            loop {
-                let (status, job) = self.get(&format!("/api/v1/jobs/{id}")).await;
-                assert_eq!(status, 200, "{job}");
-                if job["state"] != "waiting" && job["state"] != "running" {
-                    return job;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, looks).await.expect("a job ends")
+    pub fn ended(&self, id: &str) -> Value {
+        let job = until(|| {
+            let (status, job) = self.get(&format!("/api/v1/jobs/{id}"));
+            assert_eq!(status, 200, "{job}");
+            (job["state"] != "waiting" && job["state"] != "running").then_some(job)
+        });
+        job.expect("a job ends")
     }
 
     /// A study from its start to its result.
-    pub async fn job(&self, study: &str, name: &str, text: &str) -> (StatusCode, Value) {
-        let id = self.start_job(study, name, text).await;
-        self.ended(&id).await;
-        self.get(&format!("/api/v1/jobs/{id}/result")).await
+    pub fn job(&self, study: &str, name: &str, text: &str) -> (StatusCode, Value) {
+        let id = self.start_job(study, name, text);
+        self.ended(&id);
+        self.get(&format!("/api/v1/jobs/{id}/result"))
     }
 }
 
@@ -145,9 +156,31 @@ impl Drop for Server {
     }
 }
 
-async fn document(response: Response) -> (StatusCode, Value) {
+/// A client to whom an error is an answer, and who is patient for so long.
+pub fn client(patience: Duration) -> Agent {
+    let config = Agent::config_builder().http_status_as_error(false);
+    config.timeout_global(Some(patience)).build().new_agent()
+}
+
+/// All of an answer; a review with its script has several megabytes.
+pub fn whole(mut response: Response<Body>) -> String {
+    response.body_mut().with_config().limit(64 << 20).read_to_string().expect("text")
+}
+
+/// Looks every so often until there is something, as long as patience lasts.
+pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let pause = Duration::from_millis(20);
+    (0..PATIENCE.as_millis() / pause.as_millis()).find_map(|_| {
+        look().or_else(|| {
+            std::thread::sleep(pause);
+            None
+        })
+    })
+}
+
+fn document(response: Response<Body>) -> (StatusCode, Value) {
     let status = response.status();
-    let text = response.text().await.expect("text");
+    let text = whole(response);
     (status, serde_json::from_str(&text).unwrap_or_else(|e| panic!("{status}: {e}: {text}")))
 }
 
