@@ -51,7 +51,7 @@ pub fn app(desk: Arc<dyn Desk>, config: Config) -> Router {
     let house = Arc::new(House {
         version: desk.version().to_owned(),
         openapi: openapi.to_json().unwrap_or_default(),
-        assets: assets(config.plotly),
+        assets: assets(config.charts),
         metrics: Metrics::new(),
         quick: Line::new("questions", limits.what_ifs, limits.what_ifs_waiting),
         what_ifs: Line::new("what-ifs", limits.what_ifs, limits.what_ifs_waiting),

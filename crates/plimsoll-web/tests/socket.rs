@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use plimsoll_web::{Config, Limits, serve};
+use plimsoll_web::{Charts, Config, Limits, serve};
 use serde_json::json;
 use support::{FakeDesk, until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,7 +27,7 @@ async fn server(limits: Limits) -> Server {
     let desk = Arc::new(FakeDesk::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let config = Config::new(address, None, "").unwrap().with_limits(limits.clone());
+    let config = Config::new(address, None, Charts::default()).unwrap().with_limits(limits.clone());
     let shared: Arc<FakeDesk> = Arc::clone(&desk);
     let app = plimsoll_web::app(shared, config);
     let (close, closed) = oneshot::channel::<()>();

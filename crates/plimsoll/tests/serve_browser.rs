@@ -42,7 +42,7 @@ async fn a_person_opens_moves_mistypes_uploads_cancels_and_downloads() {
     choose(&browser, "support-bot.toml").await;
     let rows = "document.querySelectorAll('#launch-table tbody tr').length";
     browser.until(&format!("{rows} >= 3")).await;
-    browser.until("document.querySelector('#curve .main-svg')").await;
+    browser.until("document.querySelector('#curve .plot path')").await;
     let demand = "#launch-table tbody tr:first-child td[data-label=Demand]";
     assert_eq!(browser.text(demand).await, "0.75");
     assert!(!browser.text("#cost").await.contains("unknown"), "{}", browser.text("#cost").await);
@@ -122,7 +122,7 @@ async fn a_person_opens_moves_mistypes_uploads_cancels_and_downloads() {
         browser.size(width, 1400).await;
         browser.until("document.documentElement.scrollWidth <= innerWidth").await;
         // The chart is as wide as its place.
-        let wide = "document.querySelector('#curve .main-svg').clientWidth - document.querySelector('#curve').clientWidth";
+        let wide = "document.querySelector('#curve .plot').clientWidth - document.querySelector('#curve').clientWidth";
         browser.until(&format!("Math.abs({wide}) < 2")).await;
         browser.screenshot_of_all(name, width).await;
     }
