@@ -1,19 +1,26 @@
-//! The chart kit: pictures of numbers, drawn by plotly in a browser.
+//! The chart kit: charts as data, drawn as SVG that needs no script.
 //!
 //! Each thing has one colour in every chart, axes have units, uncertainty is a band, and lines are named where they are. A chart has a sentence with its numbers for whoever
 //! does not see it.
 
 mod draw;
 pub(crate) mod hard;
+mod scale;
 pub(crate) mod service;
+mod svg;
 
-use plotly::{Plot, Trace};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(crate) use self::draw::{At, Beside, Draw, Panel};
+pub(crate) use self::draw::{Bar, Beside, Draw, Panel};
+pub(crate) use self::scale::moment;
 
-/// A chart: what it is called, what it says, and how it is drawn.
+/// The look of charts, in light, dark and print; the colours that stand for things are here.
+pub const STYLE: &str = include_str!("chart/chart.css");
+
+/// The script that shows values where a chart is pointed at.
+pub const SCRIPT: &str = include_str!("chart/chart.js");
+
+/// A chart: what it is called, what it says, and what it shows.
 #[derive(Clone)]
 pub struct Chart {
     /// Names it in a page.
@@ -22,18 +29,37 @@ pub struct Chart {
     pub title: String,
     /// What it shows, in a sentence with the numbers.
     pub alt: String,
-    plot: Plot,
+    draw: Draw,
 }
 
 impl Chart {
-    /// What a page draws it from: `id`, `title`, `alt`, and plotly's `data` and `layout`.
+    /// What a page shows of it: `id`, `title`, `alt`, and `html`, the legend and the drawing.
     pub fn json(&self) -> Value {
-        let mut plot: Value = serde_json::from_str(&self.plot.to_json()).unwrap_or_default();
-        let mut part = |name: &str| plot.get_mut(name).map(Value::take).unwrap_or_default();
         json!({
-            "id": self.id, "title": self.title, "alt": self.alt,
-            "data": part("data"), "layout": part("layout"),
+            "id": self.id, "title": self.title, "alt": self.alt, "html": self.html().into_string(),
         })
+    }
+}
+
+#[cfg(test)]
+impl Chart {
+    /// Where level lines are.
+    pub(crate) fn levels(&self) -> Vec<f64> {
+        self.draw.marks.iter().filter(|mark| mark.x.is_none()).filter_map(|mark| mark.y).collect()
+    }
+
+    /// What a series shows: how often it is drawn, its places and its values.
+    pub(crate) fn series(&self, name: &str) -> Vec<(String, String)> {
+        let html = self.html().into_string();
+        let paths = html
+            .split("<path ")
+            .skip(1)
+            .filter(|path| path.contains(&format!("data-name=\"{name}\"")));
+        let of = |path: &str, attribute: &str| {
+            let rest = path.split_once(&format!("{attribute}=\"")).map_or("", |(_, rest)| rest);
+            rest.split('"').next().unwrap_or("").to_owned()
+        };
+        paths.map(|path| (of(path, "data-at"), of(path, "data-says"))).collect()
     }
 }
 
@@ -59,58 +85,19 @@ pub(crate) enum Ink {
 }
 
 impl Ink {
-    /// All of them.
-    #[cfg(test)]
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Today,
-        Self::Planned,
-        Self::Demand,
-        Self::Line,
-        Self::Danger,
-        Self::Good,
-        Self::Other,
-        Self::Muted,
-    ];
-
-    pub(crate) fn rgb(self) -> [u8; 3] {
+    /// The class that [`STYLE`] has its colour under.
+    fn class(self) -> &'static str {
         match self {
-            Self::Today => [0xb7, 0x79, 0x1f],
-            Self::Planned => [0x2b, 0x7b, 0xd4],
-            Self::Demand => [0x8f, 0x5b, 0xd6],
-            Self::Line => [0xc9, 0x40, 0x8f],
-            Self::Danger => [0xd6, 0x43, 0x3b],
-            Self::Good => [0x2f, 0x8f, 0x4e],
-            Self::Other => [0x1a, 0x8f, 0x9c],
-            Self::Muted => [0x7b, 0x87, 0x94],
+            Self::Today => "i-today",
+            Self::Planned => "i-planned",
+            Self::Demand => "i-demand",
+            Self::Line => "i-line",
+            Self::Danger => "i-danger",
+            Self::Good => "i-good",
+            Self::Other => "i-other",
+            Self::Muted => "i-muted",
         }
     }
-
-    /// As CSS has it.
-    pub(crate) fn css(self) -> String {
-        let [r, g, b] = self.rgb();
-        format!("#{r:02x}{g:02x}{b:02x}")
-    }
-
-    /// The same, seen through.
-    pub(crate) fn faint(self, share: f64) -> String {
-        let [r, g, b] = self.rgb();
-        format!("rgba({r},{g},{b},{share})")
-    }
-}
-
-/// A kind of trace that the plotly crate has no type for: a treemap, a waterfall.
-#[derive(Clone, Serialize)]
-struct Raw(Value);
-
-impl Trace for Raw {
-    fn to_json(&self) -> String {
-        self.0.to_string()
-    }
-}
-
-/// Names as they are: plotly reads some of HTML in texts.
-pub(crate) fn plain(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -126,14 +113,32 @@ mod tests {
         0.2126 * r + 0.7152 * g + 0.0722 * b
     }
 
+    /// The colour that a rule of the style has for a name.
+    fn colour(name: &str, of: &str) -> [u8; 3] {
+        let (_, rest) =
+            STYLE.split_once(name).and_then(|(_, rest)| rest.split_once(of)).expect(name);
+        let hex = rest.trim_start().get(1..7).expect("six digits");
+        [0, 2, 4].map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hexadecimal"))
+    }
+
     #[test]
     fn every_colour_is_seen_on_both_backgrounds() {
-        let page = include_str!("page/page.css");
-        // The backgrounds that the page has.
-        assert!(page.contains("--paper: #ffffff") && page.contains("--paper: #11161d"));
-        for ink in Ink::ALL {
-            for paper in [[0xff, 0xff, 0xff], [0x11, 0x16, 0x1d]] {
-                let (a, b) = (luminance(ink.rgb()), luminance(paper));
+        let inks = [
+            Ink::Today,
+            Ink::Planned,
+            Ink::Demand,
+            Ink::Line,
+            Ink::Danger,
+            Ink::Good,
+            Ink::Other,
+            Ink::Muted,
+        ];
+        let papers = [colour(":root", "--paper:"), colour("dark", "--paper:")];
+        assert!(luminance(papers[0]) > 0.9 && luminance(papers[1]) < 0.1, "{papers:?}");
+        for ink in inks {
+            for paper in papers {
+                let (a, b) =
+                    (luminance(colour(&format!(".{} ", ink.class()), "--c:")), luminance(paper));
                 let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
                 assert!(contrast >= 3.0, "{ink:?} on {paper:?}: {contrast:.2}");
             }
@@ -142,17 +147,44 @@ mod tests {
 
     #[test]
     fn a_chart_has_its_words_and_its_numbers() {
+        let points = [(1.0, 1.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, 2.5)];
         let chart = Draw::new("offered, tasks/s", "good, tasks/s")
-            .line("<b>today</b>", Ink::Today, &[(1.0.into(), 1.0), (2.0.into(), f64::NAN)])
-            .band("95 in 100", Ink::Today, &[(1.0.into(), 0.5, 1.5)])
+            .legend()
+            .line("<b>today</b>", Ink::Today, &points)
+            .band("95 in 100", Ink::Today, &[(1.0, 0.5, 1.5), (2.0, 0.5, 2.0)])
             .upright(1.5, "load line", Ink::Line)
-            .done("curve", "Service curve", "Good tasks rise to 1/s.");
+            .done("curve", "Service curve", "Good tasks rise to \"2.5\"/s.");
         let json = chart.json();
-        assert_eq!(json["alt"], "Good tasks rise to 1/s.");
-        // A gap is a gap, and a name is no markup.
-        assert_eq!(json["data"][0]["y"], serde_json::json!([1.0, null]));
-        assert_eq!(json["data"][0]["name"], "&lt;b&gt;today&lt;/b&gt;");
-        assert_eq!(json["layout"]["yaxis"]["title"]["text"], "good, tasks/s");
-        assert_eq!(json["layout"]["annotations"][0]["text"], "load line");
+        assert_eq!(json["alt"], "Good tasks rise to \"2.5\"/s.");
+        for drawn in [json["html"].as_str().expect("markup").to_owned(), chart.picture()] {
+            // A gap is a gap, and a name is no markup.
+            assert!(drawn.contains("data-says=\"1.00;;2.00;2.50\""), "{drawn}");
+            assert!(drawn.contains("data-says=\"0.500 to 1.50;0.500 to 2.00\""), "{drawn}");
+            assert!(drawn.contains("d=\"M0 206M666.7 110L1000 62\""), "{drawn}");
+            assert!(!drawn.contains("<b>") && drawn.contains("&lt;b&gt;today&lt;/b&gt;"));
+            for word in
+                ["offered, tasks/s", "good, tasks/s", "load line", "rise to &quot;2.5&quot;/s."]
+            {
+                assert!(
+                    drawn.contains(&format!(">{word}<")) || drawn.contains(&format!("{word}\"")),
+                    "{word}: {drawn}"
+                );
+            }
+        }
+        assert_eq!(chart.picture(), chart.clone().picture());
+    }
+
+    #[test]
+    fn many_points_are_thinned_and_peaks_stay() {
+        let points: Vec<(f64, f64)> = (0..100_000)
+            .map(|i| (f64::from(i), if i == 54_321 { 9.0 } else { f64::from(i % 2) }))
+            .collect();
+        let drawn = Draw::new("s", "1/s")
+            .steps("rate", Ink::Demand, &points)
+            .done("a", "b", "c")
+            .html()
+            .into_string();
+        assert!(drawn.contains(";9.00;") && drawn.contains(" 54321 "));
+        assert!(drawn.len() < 30_000, "{}", drawn.len());
     }
 }

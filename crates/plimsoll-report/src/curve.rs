@@ -6,8 +6,8 @@ use plimsoll_study::{Curve, CurveMark, CurvePoint, LoadLine, Verdict};
 use plimsoll_units::grouped;
 use serde::Serialize;
 use serde_json::{Value, json};
-use textplots::{Chart, Plot, Shape};
 
+use crate::plot::Plot;
 use crate::simulate::{milliseconds, percent};
 use crate::text::{Heading, aligned};
 
@@ -158,35 +158,19 @@ fn picture(document: &CurveDocument<'_>) -> String {
     let Some(most) = points.iter().map(|p| p.offered_per_s).reduce(f64::max) else {
         return String::new();
     };
-    let of = |y: fn(&CurvePoint) -> f64| -> Vec<(f32, f32)> {
-        let all = points.iter().map(|p| (p.offered_per_s as f32, y(p) as f32));
-        std::iter::once((0.0, 0.0)).chain(all).collect()
-    };
-    let good = of(|p| p.goodput_per_s);
-    let line = document.result.load_line.as_ref().map_or_else(Vec::new, |line| {
-        let high = good.iter().map(|p| p.1).fold(0.0, f32::max);
-        (0..=40)
-            .map(|i| (line.offered_per_s as f32, high * i as f32 / 40.0))
-            .collect::<Vec<(f32, f32)>>()
-    });
-    let measured: Vec<(f32, f32)> = document
+    let good: Vec<(f64, f64)> = std::iter::once((0.0, 0.0))
+        .chain(points.iter().map(|p| (p.offered_per_s, p.goodput_per_s)))
+        .collect();
+    let measured: Vec<(f64, f64)> = document
         .load_test
         .iter()
-        .filter_map(|p| Some((p.offered_per_s as f32, p.achieved_per_s? as f32)))
+        .filter_map(|p| Some((p.offered_per_s, p.achieved_per_s?)))
         .collect();
-    let shape = Shape::Lines(&good);
-    let (line, tested) = (Shape::Points(&line), Shape::Points(&measured));
-    let mut chart = Chart::new(120, 36, 0.0, most as f32);
-    let mut plotted: &mut Chart<'_> = chart.lineplot(&shape);
-    if document.result.load_line.is_some() {
-        plotted = plotted.lineplot(&line);
+    let high = good.iter().chain(&measured).map(|p| p.1).fold(0.0, f64::max);
+    let mut plot = Plot::new((60, 10), (0.0, most), (0.0, high)).line(&good).dots(&measured);
+    if let Some(line) = &document.result.load_line {
+        plot = plot.line(&[(line.offered_per_s, 0.0), (line.offered_per_s, high)]);
     }
-    if !measured.is_empty() {
-        plotted = plotted.lineplot(&tested);
-    }
-    plotted.axis();
-    plotted.figures();
-    let drawn = plotted.to_string();
     let mut out = String::from("good tasks/s (up) against offered tasks/s");
     if document.result.load_line.is_some() {
         out.push_str("; the upright line is the load line");
@@ -195,9 +179,7 @@ fn picture(document: &CurveDocument<'_>) -> String {
         out.push_str("; single dots are the load test's, answered");
     }
     out.push('\n');
-    for row in drawn.lines() {
-        let _ = writeln!(out, "{}", row.trim_end());
-    }
+    out.push_str(&plot.text());
     out.push('\n');
     out
 }

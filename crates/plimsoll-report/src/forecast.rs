@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use plimsoll_forecast::Forecast;
 use plimsoll_units::grouped;
-use textplots::{Chart, Plot, Shape};
 
 pub use file::{
     BacktestFile, ClassesBy, ForecastFile, ForecastHead, ForecastSeries, InflectionFile,
@@ -16,7 +15,8 @@ pub use file::{
 pub use moment::Moment;
 pub(crate) use moment::moment;
 
-use crate::picture::{BandStep, Picture, svg};
+use crate::chart::Chart;
+use crate::plot::Plot;
 use crate::profile::item;
 use crate::simulate::percent;
 use crate::text::{Heading, aligned};
@@ -128,43 +128,10 @@ pub fn forecast_text(file: &ForecastFile, forecast: &Forecast, heading: Heading)
 
 /// A picture for each resource of all classes: its file and its text.
 pub fn forecast_pictures(file: &ForecastFile, forecast: &Forecast) -> Vec<(String, String)> {
-    let of_all = file.series.iter().zip(&forecast.series).filter(|(own, _)| own.class == "all");
-    let pictures = of_all.map(|(own, how)| {
-        let band = band(own, file.step_s);
-        let back = &how.history[how.history.len().saturating_sub(SHOWN_BACK * band.len())..];
-        let came = came(back, file.step_s, -(back.len() as f64));
-        let title = format!("{} of all classes, {}", words(&own.resource), own.model);
-        let picture = Picture {
-            title: &title,
-            unit: &own.unit,
-            time: &format!("hours from {}", file.start),
-            came: &came,
-            band: &band,
-        };
-        (format!("forecast-{}.svg", own.resource), svg(&picture))
-    });
-    pictures.collect()
-}
-
-/// The steps of a series, in hours from the first.
-pub(crate) fn band(own: &ForecastSeries, step_s: u32) -> Vec<BandStep> {
-    let hours = f64::from(step_s) / 3600.0;
-    let steps = own.points.iter().enumerate();
-    steps
-        .map(|(i, point)| BandStep {
-            at: i as f64 * hours,
-            p50: point.p50,
-            p80: point.p80,
-            p95: point.p95,
-            p99: point.p99,
-        })
-        .collect()
-}
-
-/// Values in hours from some step on.
-pub(crate) fn came(values: &[f64], step_s: u32, from: f64) -> Vec<(f64, f64)> {
-    let hours = f64::from(step_s) / 3600.0;
-    values.iter().enumerate().map(|(i, value)| ((from + i as f64) * hours, *value)).collect()
+    let fans = crate::html::forecast_fans(file, forecast);
+    let picture =
+        |(resource, fan): (&str, Chart)| (format!("forecast-{resource}.svg"), fan.picture());
+    fans.map(picture).collect()
 }
 
 fn fan(file: &ForecastFile, forecast: &Forecast) -> String {
@@ -178,39 +145,36 @@ fn fan(file: &ForecastFile, forecast: &Forecast) -> String {
     let hours = f64::from(file.step_s) / 3600.0;
     let ahead = own.points.len();
     let back = &how.history[how.history.len().saturating_sub(SHOWN_BACK * ahead)..];
-    let past: Vec<(f32, f32)> = came(back, file.step_s, -(back.len() as f64))
-        .into_iter()
+    let from = -(back.len() as f64) * hours;
+    let past: Vec<(f64, f64)> = back
+        .iter()
+        .enumerate()
         .filter(|(_, value)| !value.is_nan())
-        .map(|(at, value)| (at as f32, value as f32))
+        .map(|(i, value)| (from + i as f64 * hours, *value))
         .collect();
-    let line = |value: fn(&Point) -> f64| -> Vec<(f32, f32)> {
+    let line = |value: fn(&Point) -> f64| -> Vec<(f64, f64)> {
         let steps = own.points.iter().enumerate();
-        steps.map(|(i, p)| ((i as f64 * hours) as f32, value(p) as f32)).collect()
+        steps.map(|(i, p)| (i as f64 * hours, value(p))).collect()
     };
-    let (middle, p80) = (line(|p| p.p50), line(|p| p.p80));
-    let (p95, p99) = (line(|p| p.p95), line(|p| p.p99));
     if past.is_empty() || ahead < 2 {
         return String::new();
     }
-    let lines = [&past, &middle, &p95].map(|line| Shape::Lines(line));
-    let dots = [&p80, &p99].map(|line| Shape::Points(line));
-    let from = -(back.len() as f64 * hours);
-    let mut chart = Chart::new(150, 44, from as f32, (ahead as f64 * hours) as f32);
-    let mut plotted: &mut Chart<'_> = chart.lineplot(&lines[0]);
-    for shape in lines[1..].iter().chain(&dots) {
-        plotted = plotted.lineplot(shape);
-    }
-    plotted.axis();
-    plotted.figures();
+    let (p95, p99) = (line(|p| p.p95), line(|p| p.p99));
+    let all = || past.iter().chain(&p99).map(|point| point.1);
+    let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
+    let plot = Plot::new((75, 11), (from, ahead as f64 * hours), (low, high))
+        .line(&past)
+        .line(&line(|p| p.p50))
+        .line(&p95)
+        .dots(&line(|p| p.p80))
+        .dots(&p99);
     let mut out = format!(
         "{} ({}) of all classes: what came, then median and p95 as lines, p80 and p99 as dots; hours from {}\n",
         words(&own.resource),
         own.unit,
         file.start
     );
-    for row in plotted.to_string().lines() {
-        let _ = writeln!(out, "{}", row.trim_end());
-    }
+    out.push_str(&plot.text());
     out.push('\n');
     out
 }

@@ -20,8 +20,8 @@ mod forecast;
 mod html;
 mod ledger;
 mod page;
-mod picture;
 mod plan;
+mod plot;
 mod profile;
 mod query;
 mod reconcile;
@@ -41,8 +41,8 @@ pub use calibration::{
     engine_json, engine_text,
 };
 pub use catalog::{catalog_json, catalog_text};
-pub use chart::Chart;
 pub use chart::service::{ServiceCurve, curve_chart, latency_chart};
+pub use chart::{Chart, SCRIPT as CHART_SCRIPT, STYLE as CHART_STYLE};
 pub use cost::{CostDocument, FOCUS_COLUMNS, FocusHead, cost_json, cost_text, focus_csv};
 pub use curve::{CurveDocument, LoadTestPoint, curve_json, curve_text};
 pub use explain::{explain_json, explain_text};
@@ -55,8 +55,7 @@ pub use html::{
     curve_html, forecast_html, profile_charts, profile_html, reconcile_html, stress_html,
 };
 pub use ledger::{ingest_json, ingest_text};
-pub use page::{Block, Cell, Column, Section, Table, Tone, page, plotly_script};
-pub use picture::{BandStep, Picture, svg};
+pub use page::{Block, Cell, Column, Section, Table, Tone, page};
 pub use plan::{Changed, PlanDocument, against_text, changes, plan_json, plan_text};
 pub use profile::{ProfileHead, profile_json, profile_text};
 pub use query::{query_json, query_text};

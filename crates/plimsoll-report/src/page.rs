@@ -1,18 +1,13 @@
 //! One self-contained page: words, tables and charts in a single file that loads nothing.
 //!
-//! Scripts are at the end of the page and named by their hashes in its security policy, so that nothing else runs in it. Without scripts the tables still say everything.
+//! The styles and the script are named by their hashes in its security policy, so that nothing else runs in it. Without the script, nothing is lost but what a chart says where it is pointed at.
 
 mod markdown;
 
-use std::sync::LazyLock;
-
-use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use plotly::Plot;
-use sha2::{Digest as _, Sha256};
 
 pub(crate) use self::markdown::markdown;
-use crate::chart::Chart;
+use crate::chart::{Chart, SCRIPT, STYLE as CHARTS};
 
 /// A part of a page under a heading.
 #[derive(Clone)]
@@ -144,28 +139,18 @@ impl Table {
     }
 }
 
-/// The script that draws charts, as the plotly crate has it.
-pub fn plotly_script() -> &'static str {
-    static SCRIPT: LazyLock<String> = LazyLock::new(|| {
-        // The crate hands out two scripts in their tags; the second draws formulas, of which there are none.
-        let both = Plot::offline_js_sources();
-        let first = both.split_once('>').map_or("", |(_, rest)| rest);
-        first.split_once("</script>").map_or("", |(script, _)| script).to_owned()
-    });
-    &SCRIPT
-}
-
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPT: &str = include_str!("page/charts.js");
+
+/// What a security policy names the styles and the script of charts by; a test says what they are.
+const STYLE_HASHES: &str = "'sha256-3cJdaK5ZSAJrCY+/kKBNS/6QzdEphEwg4l+oK/YPdfk=' 'sha256-4u/UVXWNIBHpOD2k8Bf869CwVt3yVcstSIQkNtB580E='";
+const SCRIPT_HASH: &str = "'sha256-6LZuQjyuTW+ay75GynkQqQpOuM3jBBIGkUdQ/AQkRr4='";
 
 /// A page as a single file.
 pub fn page(title: &str, sections: &[Section]) -> String {
-    let drawn = sections.iter().any(|own| own.blocks.iter().any(has_chart));
-    let scripts: &[&str] = if drawn { &[plotly_script(), SCRIPT] } else { &[] };
-    let hashes: Vec<String> = scripts.iter().map(|own| hash(own)).collect();
-    let from = if hashes.is_empty() { "'none'".to_owned() } else { hashes.join(" ") };
+    let drawn = sections.iter().any(|section| section.blocks.iter().any(has_chart));
+    let script = if drawn { SCRIPT_HASH } else { "'none'" };
     let policy = format!(
-        "default-src 'none'; script-src {from}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src {script}; style-src {STYLE_HASHES}; base-uri 'none'; form-action 'none'"
     );
     let markup = html! {
         (DOCTYPE)
@@ -177,6 +162,7 @@ pub fn page(title: &str, sections: &[Section]) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content="plimsoll";
                 title { (title) }
+                style { (PreEscaped(CHARTS)) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
@@ -195,18 +181,11 @@ pub fn page(title: &str, sections: &[Section]) -> String {
                         }
                     }
                 }
-                @if drawn { noscript { p class="note" { "Charts need JavaScript; the tables say the same." } } }
-                @for own in scripts { script { (PreEscaped(own)) } }
+                @if drawn { script { (PreEscaped(SCRIPT)) } }
             }
         }
     };
     markup.into_string()
-}
-
-/// A hash as a security policy names a script by.
-fn hash(script: &str) -> String {
-    let digest = Sha256::digest(script.as_bytes());
-    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
 }
 
 fn has_chart(block: &Block) -> bool {
@@ -278,16 +257,10 @@ fn class(tone: Tone, number: bool) -> Option<String> {
 }
 
 fn chart_html(chart: &Chart) -> Markup {
-    // Nothing in the data may end the block that it is in.
-    let json = chart.json();
-    let data = json.to_string().replace('<', "\\u003c");
-    let height = json["layout"]["height"].as_u64().unwrap_or(380);
     html! {
         figure {
             figcaption { (chart.title) }
-            div class="chart" id={ "chart-" (chart.id) } role="img" aria-label=(chart.alt)
-                style={ "min-height:" (height) "px" } {}
-            script type="application/json" class="chart-data" data-for={ "chart-" (chart.id) } { (PreEscaped(data)) }
+            (chart.html())
             p class="alt" aria-hidden="true" { (chart.alt) }
         }
     }

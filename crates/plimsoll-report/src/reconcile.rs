@@ -9,10 +9,8 @@ use plimsoll_study::{
 use plimsoll_workload::Quantity;
 use serde_json::{Value, json};
 
-use crate::forecast::{
-    ForecastFile, LevelsFile, Moment, band, came, level, moment, number, span, words,
-};
-use crate::picture::{Picture, svg};
+use crate::chart::Chart;
+use crate::forecast::{ForecastFile, LevelsFile, Moment, level, moment, number, span, words};
 use crate::profile::item;
 use crate::simulate::percent;
 use crate::text::{Heading, aligned};
@@ -298,32 +296,12 @@ pub fn reconcile_pictures(
     actual: &Actuals,
     result: &Reconciliation,
 ) -> Vec<(String, String)> {
-    let of_all = plan.series.iter().filter(|own| own.class == "all");
-    let pictures = of_all.filter_map(|own| {
-        let quantity = Quantity::of_name(&own.resource)?;
-        let values = actual.series(None, quantity)?;
-        let start = plan.start.seconds(result.absolute).ok()?;
-        let first = (actual.start_s - start) as f64 / f64::from(actual.step_s.max(1));
-        let all = came(values, plan.step_s, first);
-        let band = band(own, plan.step_s);
-        let last = band.last()?.at;
-        let within: Vec<(f64, f64)> =
-            all.into_iter().filter(|(at, _)| (0.0..=last).contains(at)).collect();
-        let title = format!(
-            "{} of all classes: forecast {} against what came",
-            words(&own.resource),
-            plan.id
-        );
-        let picture = Picture {
-            title: &title,
-            unit: &own.unit,
-            time: &format!("hours from {}", plan.start),
-            came: &within,
-            band: &band,
-        };
-        Some((format!("reconcile-{}.svg", own.resource), svg(&picture)))
-    });
-    pictures.collect()
+    let fans = crate::html::reconcile_fans(plan, actual, result);
+    let picture = |(resource, mut fan): (&str, Chart)| {
+        fan.title = format!("{}: forecast {} against what came", fan.title, plan.id);
+        (format!("reconcile-{resource}.svg"), fan.picture())
+    };
+    fans.map(picture).collect()
 }
 
 /// A reconciliation of the past, as its document tells it.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use plimsoll_study::{RowVerdict, WhatIf, WhatIfBasis};
 use serde_json::{Value, json};
 
-use crate::chart::{At, Chart, Draw, Ink};
+use crate::chart::{Chart, Draw, Ink};
 use crate::curve::{rate, times};
 use crate::text::{Heading, aligned};
 
@@ -94,8 +94,8 @@ fn basis(result: &WhatIf) -> &'static str {
 
 /// Good tasks for what is asked, with the demand and the load line.
 pub fn what_if_chart(result: &WhatIf) -> Chart {
-    let of = |value: fn(&plimsoll_study::WhatIfPoint) -> f64| -> Vec<(At, f64)> {
-        result.curve.iter().map(|point| (point.load.into(), value(point))).collect()
+    let of = |value: fn(&plimsoll_study::WhatIfPoint) -> f64| -> Vec<(f64, f64)> {
+        result.curve.iter().map(|point| (point.load, value(point))).collect()
     };
     let mut draw = Draw::new("load, times this demand", "good tasks/s")
         .broken("all good", Ink::Muted, &of(|point| point.offered_per_s))

@@ -131,7 +131,7 @@ function profile(target, document) {
     ? [element("h3", {}, title), element("ul", { class: "notes" }, ...texts.map((text) => element("li", {}, ...prose(text))))] : [];
   const charts = Array.isArray(document.charts) ? document.charts : [];
   const figures = charts.map((chart) => {
-    const box = element("div", { class: "chart", role: "img" });
+    const box = element("div", { class: "drawing" });
     return { chart, box, figure: element("figure", {}, element("h3", {}, chart.title ?? ""), box, element("figcaption", { class: "faint" }, chart.alt ?? "")) };
   });
   target.replaceChildren(

@@ -39,7 +39,7 @@ pub fn app(desk: Arc<dyn Desk>, config: Config) -> Router {
     let house = Arc::new(House {
         version: desk.version().to_owned(),
         openapi: api::describe(&endpoints).to_string(),
-        assets: assets(config.plotly),
+        assets: assets(config.charts),
         metrics: Metrics::default(),
         quick: Line::new("questions", limits.what_ifs, limits.what_ifs_waiting),
         what_ifs: Line::new("what-ifs", limits.what_ifs, limits.what_ifs_waiting),

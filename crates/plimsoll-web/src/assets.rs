@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::Charts;
 use crate::app::House;
 use crate::ask::Named;
 use crate::failure::Failure;
@@ -24,8 +25,8 @@ pub(crate) struct Asset {
     tag: HeaderValue,
 }
 
-/// All of them; charts are drawn by a script that the caller has.
-pub(crate) fn assets(plotly: &'static str) -> Vec<Asset> {
+/// All of them; the caller has what charts are shown with.
+pub(crate) fn assets(charts: Charts) -> Vec<Asset> {
     [
         ("index.html", HTML, include_str!("../assets/index.html")),
         ("app.css", STYLE, include_str!("../assets/app.css")),
@@ -40,7 +41,8 @@ pub(crate) fn assets(plotly: &'static str) -> Vec<Asset> {
         ("view.js", SCRIPT, include_str!("../assets/view.js")),
         ("words.js", SCRIPT, include_str!("../assets/words.js")),
         ("mark.svg", PICTURE, include_str!("../assets/mark.svg")),
-        ("plotly.js", SCRIPT, plotly),
+        ("charts.css", STYLE, charts.style),
+        ("charts.js", SCRIPT, charts.script),
     ]
     .into_iter()
     .map(|(name, kind, text)| Asset { name, kind, text, tag: tag(text) })

@@ -13,8 +13,17 @@ pub const TOKEN_MIN: usize = 16;
 pub struct Config {
     pub(crate) address: SocketAddr,
     pub(crate) token: Option<String>,
-    pub(crate) plotly: &'static str,
+    pub(crate) charts: Charts,
     pub(crate) limits: Limits,
+}
+
+/// What charts are shown with, as whoever draws them has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Charts {
+    /// Their style.
+    pub style: &'static str,
+    /// The script that shows values where a chart is pointed at.
+    pub script: &'static str,
 }
 
 /// Why a server would not be safe to start.
@@ -41,13 +50,13 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// To listen at `address`, which is the address that was bound, so that its port is the one browsers name. `plotly` is the script that draws charts.
+    /// To listen at `address`, which is the address that was bound, so that its port is the one browsers name. `charts` is what charts are shown with.
     ///
     /// A token is needed where other machines reach the address, and asked for wherever there is one.
     pub fn new(
         address: SocketAddr,
         token: Option<String>,
-        plotly: &'static str,
+        charts: Charts,
     ) -> Result<Self, ConfigError> {
         match &token {
             None if !address.ip().is_loopback() => {
@@ -64,7 +73,7 @@ impl Config {
                 }
             }
         }
-        Ok(Self { address, token, plotly, limits: Limits::default() })
+        Ok(Self { address, token, charts, limits: Limits::default() })
     }
 
     /// With other limits.
@@ -111,7 +120,7 @@ pub struct Limits {
     pub kept: usize,
     /// How long they are kept: enough to come back from a meeting's coffee.
     pub kept_time: Duration,
-    /// Their results together; a review with its pictures has about 5 MB.
+    /// Their results together; a review with its pictures has about 0.3 MB.
     pub kept_bytes: usize,
     /// Open connections. A browser holds six.
     pub connections: usize,
@@ -146,12 +155,13 @@ impl Default for Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::{Config, ConfigError};
+    use super::{Charts, Config, ConfigError};
 
     #[test]
     fn an_address_that_others_reach_needs_a_token_that_nobody_guesses() {
         let check = |address: &str, token: Option<&str>| {
-            Config::new(address.parse().unwrap(), token.map(str::to_owned), "").map(|_| ()).err()
+            let token = token.map(str::to_owned);
+            Config::new(address.parse().unwrap(), token, Charts::default()).map(|_| ()).err()
         };
         let open = "192.0.2.1:80".parse().unwrap();
         assert_eq!(check("127.0.0.1:80", None), None);

@@ -9,10 +9,10 @@
 //! [`app`] is a router that needs no socket:
 //!
 //! ```
-//! # use plimsoll_web::{Config, ConfigError};
+//! # use plimsoll_web::{Charts, Config, ConfigError};
 //! // Loopback needs no token; every other address does.
-//! assert!(Config::new(([127, 0, 0, 1], 7070).into(), None, "").is_ok());
-//! let refused = Config::new(([0, 0, 0, 0], 7070).into(), None, "").unwrap_err();
+//! assert!(Config::new(([127, 0, 0, 1], 7070).into(), None, Charts::default()).is_ok());
+//! let refused = Config::new(([0, 0, 0, 0], 7070).into(), None, Charts::default()).unwrap_err();
 //! assert_eq!(refused, ConfigError::TokenMissing { address: ([0, 0, 0, 0], 7070).into() });
 //! ```
 
@@ -38,6 +38,6 @@ mod upload;
 
 pub use app::{app, openapi};
 pub use board::{Board, board_app, document, serve_board};
-pub use config::{Config, ConfigError, Limits, TOKEN_MIN};
+pub use config::{Charts, Config, ConfigError, Limits, TOKEN_MIN};
 pub use desk::{Asked, Basis, Desk, Levers, Outcome, Problem, Refused, ScenarioName, Study, Work};
 pub use serve::serve;

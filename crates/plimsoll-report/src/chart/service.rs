@@ -3,9 +3,8 @@
 use plimsoll_study::{
     Ahead, AheadResource, CurvePoint, Fit, PlannedPool, ScalingCheck, ScalingWay,
 };
-use serde_json::json;
 
-use super::{At, Chart, Draw, Ink, Panel, plain};
+use super::{Bar, Chart, Draw, Ink, Panel, moment};
 use crate::curve::{rate, times};
 use crate::forecast::{level, number, words};
 
@@ -52,25 +51,24 @@ pub fn curve_chart(id: &str, curves: &[ServiceCurve<'_>]) -> Chart {
     // What is offered is the same for every fleet: the longest curve shows it.
     let longest = curves.iter().max_by_key(|own| own.points.len());
     if let Some(own) = longest {
-        let offered: Vec<(At, f64)> =
-            own.points.iter().map(|p| (p.load.into(), p.offered_per_s)).collect();
+        let offered: Vec<(f64, f64)> =
+            own.points.iter().map(|p| (p.load, p.offered_per_s)).collect();
         draw = draw.broken("all good", Ink::Muted, &offered);
     }
     for own in curves {
-        let band: Vec<(At, f64, f64)> = own
+        let band: Vec<(f64, f64, f64)> = own
             .points
             .iter()
             .filter_map(|p| {
                 let span = p.goodput_interval?;
-                Some((p.load.into(), span.low.max(0.0), span.high))
+                Some((p.load, span.low.max(0.0), span.high))
             })
             .collect();
-        let good: Vec<(At, f64)> =
-            own.points.iter().map(|p| (p.load.into(), p.goodput_per_s)).collect();
+        let good: Vec<(f64, f64)> = own.points.iter().map(|p| (p.load, p.goodput_per_s)).collect();
         draw = draw.points_line(own.fleet, own.ink(), &good).band(own.fleet, own.ink(), &band);
         let knee = own.points.iter().find(|p| own.knee_load == Some(p.load));
         if let Some(p) = knee {
-            draw = draw.word(&p.load.into(), p.goodput_per_s, "knee", own.ink());
+            draw = draw.word(p.load, p.goodput_per_s, "knee", own.ink());
         }
     }
     draw = draw.upright(1.0, "demand", Ink::Demand);
@@ -86,8 +84,8 @@ pub fn curve_chart(id: &str, curves: &[ServiceCurve<'_>]) -> Chart {
 /// What a load test measured beside what the curve says, requests a second: offered, measured, predicted.
 pub(crate) fn load_test_chart(points: &[(f64, Option<f64>, Option<f64>)]) -> Chart {
     type Tested = (f64, Option<f64>, Option<f64>);
-    let of = |value: fn(&Tested) -> Option<f64>| -> Vec<(At, f64)> {
-        points.iter().filter_map(|own| Some((own.0.into(), value(own)?))).collect()
+    let of = |value: fn(&Tested) -> Option<f64>| -> Vec<(f64, f64)> {
+        points.iter().filter_map(|own| Some((own.0, value(own)?))).collect()
     };
     let (measured, predicted) = (of(|own| own.1), of(|own| own.2));
     let alt = format!("{} loads measured, {} within the curve.", measured.len(), predicted.len());
@@ -111,8 +109,8 @@ pub fn latency_chart(id: &str, curves: &[ServiceCurve<'_>]) -> Chart {
     for (i, (name, value)) in of.into_iter().enumerate() {
         draw = draw.panel(i).log_y();
         for own in curves {
-            let line: Vec<(At, f64)> =
-                own.points.iter().filter_map(|p| Some((p.load.into(), value(p)?))).collect();
+            let line: Vec<(f64, f64)> =
+                own.points.iter().filter_map(|p| Some((p.load, value(p)?))).collect();
             if let (Some(first), Some(last)) = (line.first(), line.last()) {
                 alt.push(format!(
                     "{name} p95, {}: {} ms at the least load, {} ms at the most.",
@@ -133,10 +131,6 @@ pub(crate) fn reserve_chart(i: usize, pool: &PlannedPool) -> Chart {
         pool.reserve.iter().filter(|own| own.replicas > 0 || own.name == "steady").collect();
     let names = lines.iter().map(|own| own.name.replace('_', " "));
     let names: Vec<String> = names.chain(std::iter::once("planned".to_owned())).collect();
-    let mut measure = vec!["relative"; lines.len()];
-    measure.push("total");
-    let counts: Vec<u32> =
-        lines.iter().map(|own| own.replicas).chain(std::iter::once(pool.replicas.total)).collect();
     let texts: Vec<String> = lines
         .iter()
         .map(|own| match own.name {
@@ -145,20 +139,30 @@ pub(crate) fn reserve_chart(i: usize, pool: &PlannedPool) -> Chart {
         })
         .chain(std::iter::once(pool.replicas.total.to_string()))
         .collect();
-    let waterfall = json!({
-        "type": "waterfall", "x": names, "y": counts, "measure": measure, "text": texts,
-        "textposition": "outside", "cliponaxis": false, "hoverinfo": "x+text",
-        "increasing": { "marker": { "color": Ink::Good.css() } },
-        "totals": { "marker": { "color": Ink::Planned.css() } },
-        "connector": { "line": { "color": Ink::Muted.css(), "width": 1 } },
-    });
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut sum = 0.0;
+    let counts = lines.iter().map(|line| line.replicas);
+    for (replicas, (name, text)) in counts.zip(names.iter().zip(&texts)) {
+        let before = sum;
+        sum += f64::from(replicas);
+        let says = format!("{name}: {replicas} replicas");
+        bars.push((name.clone(), (before, sum), text.clone(), says));
+    }
+    let total = pool.replicas.total;
+    let planned = (
+        "planned".to_owned(),
+        (0.0, f64::from(total)),
+        total.to_string(),
+        format!("planned: {total} replicas"),
+    );
     let said: Vec<String> =
         names.iter().zip(&texts).map(|(name, text)| format!("{name} {text}")).collect();
     let alt = format!("{}: {}; {} today.", pool.name, said.join(", "), pool.replicas.now);
-    Draw::new("", "replicas")
-        .height(320)
-        .raw(waterfall)
-        .level_beside(f64::from(pool.replicas.now), "today", Ink::Today)
+    Draw::rows("replicas")
+        .zero_x()
+        .bars("reserve", Ink::Good, &bars)
+        .bars("planned", Ink::Planned, &[planned])
+        .upright(f64::from(pool.replicas.now), "today", Ink::Today)
         .done(&format!("reserve-{i}"), &format!("{}: replicas, line by line", pool.name), alt)
 }
 
@@ -171,21 +175,15 @@ pub(crate) fn memory_chart(fits: &[Fit]) -> Chart {
             names.push(line.name);
         }
     }
-    let mut draw = Draw::new("GiB of a device", "").names_y().stacked().legend();
-    draw = draw.height(170 + 54 * fits.len());
+    let mut draw = Draw::rows("GiB of a device").zero_x().legend();
     for name in &names {
         let lines = fits.iter().filter_map(|fit| {
             let line = fit.budget.iter().find(|line| line.name == *name && line.bytes > 0)?;
             let gib = line.bytes as f64 / GIB;
-            // What is too narrow to be named is left to whoever points at it.
-            let wide = line.bytes as f64 > 0.06 * fit.device_bytes as f64;
-            Some((
-                fit.name.clone(),
-                gib,
-                if wide { format!("{name} {gib:.1}") } else { String::new() },
-            ))
+            let says = format!("{}, {name}: {gib:.1} GiB", fit.name);
+            Some((fit.name.clone(), (0.0, gib), format!("{name} {gib:.1}"), says))
         });
-        draw = draw.lying(name, memory_ink(name), &lines.collect::<Vec<_>>());
+        draw = draw.stacked(name, memory_ink(name), &lines.collect::<Vec<Bar>>());
     }
     let alt: Vec<String> = fits
         .iter()
@@ -217,26 +215,26 @@ fn memory_ink(name: &str) -> Ink {
 /// The demand hour by hour against the load lines.
 pub(crate) fn fan_chart(ahead: &Ahead, own: &AheadResource) -> Option<Chart> {
     let middle = own.bands.first()?;
-    let at = moments(&ahead.start, ahead.step_s, middle.per_s.len());
-    let across = if matches!(at.first(), Some(At::Text(_))) { "" } else { "hours from the start" };
-    let mut draw = Draw::new(across, own.unit).legend();
+    let (at, dated) = moments(&ahead.start, ahead.step_s, middle.per_s.len());
+    let across = if dated { "" } else { "hours from the start" };
+    let mut draw = Draw::new(across, own.unit).time_x(dated).legend();
     // From the widest to the narrowest, each over the last.
     let mut bands: Vec<_> = own.bands.iter().skip(1).collect();
     bands.sort_by(|a, b| b.level.total_cmp(&a.level));
     for band in &bands {
-        let points: Vec<(At, f64, f64)> = at
+        let points: Vec<(f64, f64, f64)> = at
             .iter()
             .zip(middle.per_s.iter().zip(&band.per_s))
-            .map(|(at, (middle, end))| (at.clone(), *middle, *end))
+            .map(|(at, (middle, end))| (*at, *middle, *end))
             .collect();
         draw = draw.band(&format!("up to p{}", level(band.level)), Ink::Demand, &points);
     }
-    let line: Vec<(At, f64)> = at.iter().cloned().zip(middle.per_s.iter().copied()).collect();
+    let line: Vec<(f64, f64)> = at.iter().copied().zip(middle.per_s.iter().copied()).collect();
     draw = draw.line(&format!("p{}", level(middle.level)), Ink::Demand, &line);
     for (from, to) in &ahead.events {
         let end = at.get(*to).or(at.last());
         if let (Some(from), Some(to)) = (at.get(*from), end) {
-            draw = draw.shade((from.clone(), to.clone()), "event", Ink::Other);
+            draw = draw.shade("event", Ink::Other, (*from, *to));
         }
     }
     let lines = [
@@ -248,8 +246,8 @@ pub(crate) fn fan_chart(ahead: &Ahead, own: &AheadResource) -> Option<Chart> {
         let most = band.per_s.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
         if let Some((i, most)) = most {
             let when = match at.get(i) {
-                Some(At::Text(text)) => text.replace('T', " "),
-                Some(At::Number(hours)) => format!("hour {hours}"),
+                Some(at) if dated => moment(*at, "%Y-%m-%d %H:%M"),
+                Some(hours) => format!("hour {hours}"),
                 None => continue,
             };
             alt.push(format!(
@@ -270,28 +268,20 @@ pub(crate) fn fan_chart(ahead: &Ahead, own: &AheadResource) -> Option<Chart> {
     Some(draw.done(&format!("ahead-{}", own.name), &title, format!("{}.", alt.join("; "))))
 }
 
-/// Moments from a start on, as plotly reads them; hours where the start is no date.
-pub(crate) fn moments(start: &str, step_s: u32, n: usize) -> Vec<At> {
+/// Moments from a start on, in seconds since 1970, and true; hours and false where the start is no date.
+pub(crate) fn moments(start: &str, step_s: u32, n: usize) -> (Vec<f64>, bool) {
     let mut words = start.split_whitespace().map(|word| word.trim_end_matches('Z'));
-    let first = words.find_map(|word| {
-        let at: jiff::civil::DateTime = word.parse().ok()?;
-        Some(at)
-    });
+    let first = words.find_map(|word| word.parse::<jiff::civil::DateTime>().ok());
     // A day and a time of the day may be two words.
     let time = words.next().and_then(|word| word.parse::<jiff::civil::Time>().ok());
-    let first = first.map(|own| time.map_or(own, |time| own.date().to_datetime(time)));
-    let step = i64::from(step_s);
-    (0..n)
-        .map(|i| {
-            let seconds = i64::try_from(i).unwrap_or(0) * step;
-            let at = first
-                .and_then(|own| own.checked_add(jiff::SignedDuration::from_secs(seconds)).ok());
-            match at {
-                Some(at) => At::Text(at.strftime("%Y-%m-%dT%H:%M").to_string()),
-                None => At::Number(seconds as f64 / 3600.0),
-            }
-        })
-        .collect()
+    let first = first.map(|at| time.map_or(at, |time| at.date().to_datetime(time)));
+    let first = first.and_then(|at| at.to_zoned(jiff::tz::TimeZone::UTC).ok());
+    let first = first.map(|at| at.timestamp().as_second() as f64);
+    let seconds = (0..n).map(|i| i as f64 * f64::from(step_s));
+    match first {
+        Some(first) => (seconds.map(|s| first + s).collect(), true),
+        None => (seconds.map(|s| s / 3600.0).collect(), false),
+    }
 }
 
 /// The steepest rise, simulated each way.
@@ -307,8 +297,8 @@ pub(crate) fn windows_chart(check: &ScalingCheck) -> Chart {
         ("this policy", Ink::Planned, &check.policy),
         ("perfect foresight", Ink::Other, &check.oracle),
     ];
-    let line = |way: &ScalingWay, value: fn(&plimsoll_study::WayPoint) -> f64| -> Vec<(At, f64)> {
-        way.series.iter().map(|own| ((own.from_s / 60.0).into(), value(own))).collect()
+    let line = |way: &ScalingWay, value: fn(&plimsoll_study::WayPoint) -> f64| -> Vec<(f64, f64)> {
+        way.series.iter().map(|own| (own.from_s / 60.0, value(own))).collect()
     };
     let mut draw = Draw::panels("minutes", &panels).legend();
     draw = draw.line("demand", Ink::Demand, &line(&check.policy, |own| own.offered_per_s));
@@ -331,42 +321,4 @@ pub(crate) fn windows_chart(check: &ScalingCheck) -> Chart {
         })
         .collect();
     draw.done("windows", "The steepest rise, simulated each way", alt.join(" "))
-}
-
-/// How often two things come together: columns in their order, then each cell's column, row and number.
-pub(crate) fn heat_chart(
-    (id, title): (&str, &str),
-    (x, y): (&str, &str),
-    (columns, cells): (&[String], &[(String, String, f64)]),
-    alt: String,
-) -> Chart {
-    let mut across: Vec<&str> = Vec::new();
-    for column in columns {
-        if !across.contains(&column.as_str()) {
-            across.push(column);
-        }
-    }
-    let mut rows: Vec<&str> = Vec::new();
-    for (_, row, _) in cells {
-        if !rows.contains(&row.as_str()) {
-            rows.push(row);
-        }
-    }
-    let z: Vec<Vec<Option<f64>>> = rows
-        .iter()
-        .map(|row| {
-            let of = |column: &&str| {
-                cells.iter().find(|own| own.0 == **column && own.1 == **row).map(|own| own.2)
-            };
-            across.iter().map(of).collect()
-        })
-        .collect();
-    let named = |all: &[&str]| -> Vec<String> { all.iter().map(|own| plain(own)).collect() };
-    let heat = json!({
-        "type": "heatmap", "x": named(&across), "y": named(&rows), "z": z, "hoverongaps": false,
-        "colorscale": [[0.0, Ink::Demand.faint(0.08)], [1.0, Ink::Demand.css()]],
-        "showscale": false, "xgap": 2, "ygap": 2,
-        "hovertemplate": "%{x} × %{y}: %{z:,.0f} requests<extra></extra>",
-    });
-    Draw::new(x, y).names_x().names_y().raw(heat).done(id, title, alt)
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_forecast::Forecast;
 
-use crate::chart::{At, Chart, Draw, Ink};
+use crate::chart::{Chart, Draw, Ink};
 use crate::forecast::{
     ForecastFile, ForecastSeries, Moment, Point, SHOWN_BACK, inflection, level, number, shown,
     span, words,
@@ -34,14 +34,7 @@ pub fn forecast_html(file: &ForecastFile, forecast: &Forecast) -> String {
             .map(|own| format!("{}.", inflection(own).replace('\n', ";")))
             .collect(),
     );
-    let both = file.series.iter().zip(&forecast.series);
-    for (series, how) in both.filter(|(series, _)| series.class == "all") {
-        let back = SHOWN_BACK * series.points.len();
-        let history = &how.history[how.history.len().saturating_sub(back)..];
-        let first = -i64::try_from(history.len()).unwrap_or(0);
-        let came = placed(&file.start, file.step_s, first, history);
-        own.push(Block::Chart(Box::new(fan(file, series, ("what came", &came)))));
-    }
+    fans(file, forecast).for_each(|(_, fan)| own.push(Block::Chart(Box::new(fan))));
     own.table(series_table(file));
     own.text("Bursts within a step are not in it: the burst model of a class adds them when a fleet is sized.");
     let mut sections = vec![own];
@@ -78,23 +71,36 @@ pub fn forecast_html(file: &ForecastFile, forecast: &Forecast) -> String {
     page(&format!("Forecast: {}", file.source), &sections)
 }
 
+/// The fan of each resource of all classes, with what came before.
+pub(crate) fn fans<'a>(
+    file: &'a ForecastFile,
+    forecast: &'a Forecast,
+) -> impl Iterator<Item = (&'a str, Chart)> {
+    let both = file.series.iter().zip(&forecast.series);
+    both.filter(|(series, _)| series.class == "all").map(|(series, how)| {
+        let back = SHOWN_BACK * series.points.len();
+        let history = &how.history[how.history.len().saturating_sub(back)..];
+        let first = -i64::try_from(history.len()).unwrap_or(0);
+        let came = placed(&file.start, file.step_s, first, history);
+        (series.resource.as_str(), fan(file, series, ("what came", &came)))
+    })
+}
+
 /// Values at their steps from a start on.
-pub(super) fn placed(start: &Moment, step_s: u32, first: i64, values: &[f64]) -> Vec<(At, f64)> {
+pub(super) fn placed(start: &Moment, step_s: u32, first: i64, values: &[f64]) -> Vec<(f64, f64)> {
     let step = i64::from(step_s);
     let steps = (first..).zip(values);
     steps.map(|(i, value)| (after(start, i * step), *value)).collect()
 }
 
-/// So many seconds after a moment: a date, or hours where the log has none.
-fn after(start: &Moment, seconds: i64) -> At {
+/// So many seconds after a moment: in seconds since 1970, or in hours where the log has no dates.
+fn after(start: &Moment, seconds: i64) -> f64 {
     match start {
         Moment::World(text) => {
-            let at = text.parse::<jiff::Timestamp>().ok();
-            let at =
-                at.and_then(|at| at.checked_add(jiff::SignedDuration::from_secs(seconds)).ok());
-            At::Text(at.map_or_else(|| text.clone(), |at| at.to_string()))
+            let first = text.parse().map_or(0, jiff::Timestamp::as_second);
+            (first + seconds) as f64
         }
-        Moment::Log(first) => At::Number((first + seconds) as f64 / 3600.0),
+        Moment::Log(first) => (first + seconds) as f64 / 3600.0,
     }
 }
 
@@ -102,25 +108,26 @@ fn after(start: &Moment, seconds: i64) -> At {
 pub(super) fn fan(
     file: &ForecastFile,
     own: &ForecastSeries,
-    (name, came): (&str, &[(At, f64)]),
+    (name, came): (&str, &[(f64, f64)]),
 ) -> Chart {
     let across = match file.start {
         Moment::World(_) => "UTC",
         Moment::Log(_) => "hours from the start of the log",
     };
-    let at: Vec<At> = (0..own.points.len())
+    let at: Vec<f64> = (0..own.points.len())
         .map(|i| after(&file.start, i64::try_from(i).unwrap_or(0) * i64::from(file.step_s)))
         .collect();
-    let mut draw = Draw::new(across, &own.unit).legend();
+    let dated = matches!(file.start, Moment::World(_));
+    let mut draw = Draw::new(across, &own.unit).time_x(dated).legend();
     // From the widest to the narrowest, each over the last.
     type High = fn(&Point) -> f64;
     let shades: [(&str, High); 3] =
         [("up to p99", |p| p.p99), ("up to p95", |p| p.p95), ("up to p80", |p| p.p80)];
     for (name, high) in shades {
-        let band = at.iter().zip(&own.points).map(|(at, p)| (at.clone(), p.p50, high(p)));
+        let band = at.iter().zip(&own.points).map(|(at, p)| (*at, p.p50, high(p)));
         draw = draw.band(name, Ink::Demand, &band.collect::<Vec<_>>());
     }
-    let middle = at.iter().zip(&own.points).map(|(at, p)| (at.clone(), p.p50));
+    let middle = at.iter().zip(&own.points).map(|(at, p)| (*at, p.p50));
     draw = draw.line("median", Ink::Demand, &middle.collect::<Vec<_>>());
     draw = draw.line(name, Ink::Other, came);
     for line in file.inflections.iter().filter(|line| line.resource == own.resource) {

@@ -1,9 +1,10 @@
 //! A profile as a page.
 
-use plimsoll_study::{ClassProfile, Lengths, Profile, SeriesProfile};
+use std::collections::BTreeSet;
 
-use crate::chart::service::heat_chart;
-use crate::chart::{At, Chart, Draw, Ink, Panel};
+use plimsoll_study::{ClassProfile, JointBin, Lengths, Profile, SeriesProfile};
+
+use crate::chart::{Chart, Draw, Ink, Panel};
 use crate::forecast::number;
 use crate::page::{Block, Section, Table, page};
 use crate::plan::sentence;
@@ -153,8 +154,8 @@ fn shape_chart(i: usize, class: &ClassProfile) -> Option<Chart> {
     let mut alt = Vec::new();
     for (panel, (name, values)) in series.iter().enumerate() {
         let at = |i: usize| i as f64 * shape.stretch_s as f64 / seconds;
-        let points: Vec<(At, f64)> =
-            values.iter().enumerate().map(|(i, value)| (at(i).into(), *value)).collect();
+        let points: Vec<(f64, f64)> =
+            values.iter().enumerate().map(|(i, value)| (at(i), *value)).collect();
         draw = draw.panel(panel).steps(name, Ink::Demand, &points);
         let most = values.iter().copied().max_by(f64::total_cmp);
         let least = values.iter().copied().min_by(f64::total_cmp);
@@ -177,17 +178,15 @@ fn windows_chart(i: usize, class: &ClassProfile) -> Option<Chart> {
     let mut draw = Draw::new("window, s", "times the mean").log_x().legend();
     let mut alt = Vec::new();
     for (name, ink, ratio) in ratios {
-        let points: Vec<(At, f64)> = class
+        let points: Vec<(f64, f64)> = class
             .windows
             .iter()
             .filter_map(|(key, windows)| {
                 let seconds: f64 = key.parse().ok()?;
-                Some((seconds.into(), ratio(&windows.as_ref()?.requests)?))
+                Some((seconds, ratio(&windows.as_ref()?.requests)?))
             })
             .collect();
-        if let (Some((At::Number(from), first)), Some((At::Number(to), last))) =
-            (points.first(), points.last())
-        {
+        if let (Some((from, first)), Some((to, last))) = (points.first(), points.last()) {
             alt.push(format!(
                 "{name}: {} in {from} s windows, {} in {to} s",
                 number(*first),
@@ -221,8 +220,6 @@ fn lengths_chart(i: usize, class: &ClassProfile) -> Option<Chart> {
             (own.p99_9, 0.999),
             (own.max, 1.0),
         ];
-        let points: Vec<(At, f64)> =
-            points.iter().map(|(at, share)| ((*at).into(), *share)).collect();
         draw = draw.points_line(name, ink, &points);
         alt.push(format!(
             "{name}: half within {} tokens, 99 in 100 within {}",
@@ -266,35 +263,37 @@ fn lengths_table(class: &ClassProfile) -> Table {
 }
 
 fn joint_chart(i: usize, class: &ClassProfile) -> Chart {
-    let mut bins: Vec<_> = class.joint.iter().collect();
-    bins.sort_by_key(|bin| (bin.prompt_from, bin.output_from));
-    // A category axis has its values in the order they come in: both in order of length.
-    let mut outputs: Vec<_> = bins.iter().map(|bin| (bin.output_from, bin.output_to)).collect();
-    outputs.sort_unstable();
-    outputs.dedup();
-    let range = |from: u64, to: u64| format!("{from} to {to}");
-    let mut cells: Vec<(String, String, f64)> = Vec::new();
-    for (from, to) in &outputs {
-        for bin in bins.iter().filter(|bin| bin.output_from == *from && bin.output_to == *to) {
-            cells.push((range(bin.prompt_from, bin.prompt_to), range(*from, *to), bin.requests));
+    let sorted = |of: fn(&JointBin) -> u64| -> Vec<u64> {
+        class.joint.iter().map(of).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let (prompts, outputs) = (sorted(|bin| bin.prompt_from), sorted(|bin| bin.output_from));
+    let short = |from: &u64| match from {
+        10_000.. => format!("{}k", from / 1000),
+        from => from.to_string(),
+    };
+    let lengths = |bin: &JointBin| {
+        format!(
+            "prompts of {} to {} and outputs of {} to {} tokens",
+            bin.prompt_from, bin.prompt_to, bin.output_from, bin.output_to
+        )
+    };
+    let most = class.joint.iter().max_by(|a, b| a.requests.total_cmp(&b.requests));
+    let highest = most.map_or(1.0, |bin| bin.requests).max(f64::MIN_POSITIVE);
+    let mut draw = Draw::new("prompt tokens, from", "output tokens, from")
+        .names_x(prompts.iter().map(short).collect());
+    // Long outputs are on top.
+    for from in outputs.iter().rev() {
+        for bin in class.joint.iter().filter(|bin| bin.output_from == *from) {
+            let column = prompts.iter().position(|from| *from == bin.prompt_from).unwrap_or(0);
+            let says = format!("{} requests: {}", number(bin.requests), lengths(bin));
+            let share = bin.requests / highest;
+            draw = draw.cell(Ink::Demand, (&short(from), column), share, says);
         }
     }
-    let columns = bins.iter().map(|bin| range(bin.prompt_from, bin.prompt_to));
-    let most = bins.iter().max_by(|a, b| a.requests.total_cmp(&b.requests));
     let alt = most.map_or(String::new(), |bin| {
-        format!(
-            "Most requests, {}, have prompts of {} and outputs of {} tokens.",
-            number(bin.requests),
-            range(bin.prompt_from, bin.prompt_to),
-            range(bin.output_from, bin.output_to)
-        )
+        format!("Most requests, {}, have {}.", number(bin.requests), lengths(bin))
     });
-    heat_chart(
-        (&format!("joint-{i}"), "Prompts and outputs together"),
-        ("prompt, tokens", "output, tokens"),
-        (&columns.collect::<Vec<_>>(), &cells),
-        alt,
-    )
+    draw.done(&format!("joint-{i}"), "Prompts and outputs together", alt)
 }
 
 fn series_section(own: &SeriesProfile) -> Section {
@@ -307,8 +306,8 @@ fn series_section(own: &SeriesProfile) -> Section {
         number(own.rate_rps.levels.mean)
     ));
     if let Some(hours) = &own.hour_of_day_mean_profile {
-        let points: Vec<(At, f64)> =
-            hours.iter().enumerate().map(|(i, rate)| ((i as f64).into(), *rate)).collect();
+        let points: Vec<(f64, f64)> =
+            hours.iter().enumerate().map(|(i, rate)| (i as f64, *rate)).collect();
         let most = hours.iter().copied().max_by(f64::total_cmp).unwrap_or(0.0);
         let least = hours.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
         let chart = Draw::new("hour of the day", "requests/s")

@@ -1,10 +1,12 @@
 //! What came of a forecast, as a page.
 
 use plimsoll_forecast::Actuals;
+use plimsoll_study::Reconciliation;
 use plimsoll_workload::Quantity;
 
 use super::forecast::{fan, placed};
-use crate::forecast::{level, moment, number, span, words};
+use crate::chart::Chart;
+use crate::forecast::{ForecastFile, level, moment, number, span, words};
 use crate::page::{Block, Section, Table, page};
 use crate::reconcile::{ReconcileDocument, service_rows};
 use crate::simulate::percent;
@@ -26,22 +28,7 @@ pub fn reconcile_html(document: &ReconcileDocument<'_>, actual: &Actuals) -> Str
         level(result.sizing),
         document.version
     ));
-    for series in plan.series.iter().filter(|own| own.class == "all") {
-        let values = Quantity::of_name(&series.resource).and_then(|own| actual.series(None, own));
-        let start = plan.start.seconds(result.absolute).ok();
-        let (Some(values), Some(start)) = (values, start) else { continue };
-        let first = (actual.start_s - start) / i64::from(actual.step_s.max(1));
-        // What came outside the forecast is not its business.
-        let within = first..first.saturating_add(i64::try_from(values.len()).unwrap_or(0));
-        let last = i64::try_from(series.points.len()).unwrap_or(0);
-        let came: Vec<_> = placed(&plan.start, actual.step_s, first, values)
-            .into_iter()
-            .zip(within)
-            .filter(|(_, i)| (0..last).contains(i))
-            .map(|(point, _)| point)
-            .collect();
-        own.push(Block::Chart(Box::new(fan(plan, series, ("what came", &came)))));
-    }
+    fans(plan, actual, result).for_each(|(_, fan)| own.push(Block::Chart(Box::new(fan))));
     own.table(resources(document));
     let mut sections = vec![own, shortfall(document)];
     let rows = service_rows(result);
@@ -61,6 +48,30 @@ pub fn reconcile_html(document: &ReconcileDocument<'_>, actual: &Actuals) -> Str
     next.list(document.notes.to_vec());
     sections.push(next);
     page(&format!("{} against {}", document.plan_file, document.source), &sections)
+}
+
+/// The fan of each resource of all classes, with what came of it.
+pub(crate) fn fans<'a>(
+    plan: &'a ForecastFile,
+    actual: &'a Actuals,
+    result: &'a Reconciliation,
+) -> impl Iterator<Item = (&'a str, Chart)> {
+    plan.series.iter().filter(|series| series.class == "all").filter_map(|series| {
+        let quantity = Quantity::of_name(&series.resource)?;
+        let values = actual.series(None, quantity)?;
+        let start = plan.start.seconds(result.absolute).ok()?;
+        let first = (actual.start_s - start) / i64::from(actual.step_s.max(1));
+        // What came outside the forecast is not its business.
+        let within = first..first.saturating_add(i64::try_from(values.len()).unwrap_or(0));
+        let last = i64::try_from(series.points.len()).unwrap_or(0);
+        let came: Vec<_> = placed(&plan.start, actual.step_s, first, values)
+            .into_iter()
+            .zip(within)
+            .filter(|(_, i)| (0..last).contains(i))
+            .map(|(point, _)| point)
+            .collect();
+        Some((series.resource.as_str(), fan(plan, series, ("what came", &came))))
+    })
 }
 
 fn resources(document: &ReconcileDocument<'_>) -> Table {

@@ -7,13 +7,15 @@ use crate::support::{FakeDesk, LAUNCH, PORT, app, send};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use plimsoll_web::Config;
+use plimsoll_web::{Charts, Config};
 use serde_json::json;
 
 const TOKEN: &str = "correct-horse-battery";
 
 fn open_app() -> Router {
-    let config = Config::new(([0, 0, 0, 0], PORT).into(), Some(TOKEN.to_owned()), "").unwrap();
+    let config =
+        Config::new(([0, 0, 0, 0], PORT).into(), Some(TOKEN.to_owned()), Charts::default())
+            .unwrap();
     plimsoll_web::app(Arc::new(FakeDesk::default()), config)
 }
 

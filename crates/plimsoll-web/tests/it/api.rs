@@ -12,7 +12,7 @@ async fn the_page_and_its_files_come_from_the_binary_alone() {
     assert!(page.header("content-type").starts_with("text/html"));
     let mut files: Vec<&str> = page.text.split("\"/assets/").skip(1).collect();
     files.iter_mut().for_each(|rest| *rest = rest.split('"').next().unwrap());
-    assert!(files.contains(&"app.js") && files.contains(&"plotly.js"), "{files:?}");
+    assert!(files.contains(&"app.js") && files.contains(&"charts.js"), "{files:?}");
     for file in files {
         let reply = get(&app, &format!("/assets/{file}")).await;
         assert_eq!(reply.status, 200, "{file}");
@@ -21,7 +21,8 @@ async fn the_page_and_its_files_come_from_the_binary_alone() {
     for forbidden in ["http://", "https://", "<script>", " onclick", " style="] {
         assert!(!page.text.contains(forbidden), "the page has {forbidden}");
     }
-    assert_eq!(get(&app, "/assets/plotly.js").await.text, "var Plotly;");
+    assert_eq!(get(&app, "/assets/charts.js").await.text, "'charts';");
+    assert_eq!(get(&app, "/assets/charts.css").await.text, ".chart {}");
     get(&app, "/assets/other.js").await.problem(404);
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{FakeDesk, until};
-use plimsoll_web::{Config, Limits, serve};
+use plimsoll_web::{Charts, Config, Limits, serve};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,7 +32,7 @@ async fn server(limits: Limits) -> Server {
     let desk = Arc::new(FakeDesk::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let config = Config::new(address, None, "").unwrap().with_limits(limits.clone());
+    let config = Config::new(address, None, Charts::default()).unwrap().with_limits(limits.clone());
     let shared: Arc<FakeDesk> = Arc::clone(&desk);
     let app = plimsoll_web::app(shared, config);
     let (close, closed) = oneshot::channel::<()>();

@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_report::plotly_script;
+use plimsoll_report::{CHART_SCRIPT, CHART_STYLE};
 use plimsoll_scenario::Diagnostic;
-use plimsoll_web::{Config, app, serve};
+use plimsoll_web::{Charts, Config, app, serve};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -47,7 +47,8 @@ pub(super) fn answer(
             )
         })?;
         let address = listener.local_addr().map_err(|error| failed(&error.to_string(), ""))?;
-        let config = Config::new(address, token, plotly_script()).map_err(|error| {
+        let charts = Charts { style: CHART_STYLE, script: CHART_SCRIPT };
+        let config = Config::new(address, token, charts).map_err(|error| {
             failed(
                 &error.to_string(),
                 "set `PLIMSOLL_TOKEN` or give `--token-file`; `openssl rand -hex 16` makes one",

@@ -37,7 +37,7 @@ fn a_person_opens_moves_mistypes_uploads_cancels_and_downloads() {
     choose(&browser, "support-bot.toml");
     let rows = "document.querySelectorAll('#launch-table tbody tr').length";
     browser.until(&format!("{rows} >= 3"));
-    browser.until("document.querySelector('#curve .main-svg')");
+    browser.until("document.querySelector('#curve .plot path')");
     let demand = "#launch-table tbody tr:first-child td[data-label=Demand]";
     assert_eq!(browser.text(demand), "0.75");
     assert!(!browser.text("#cost").contains("unknown"), "{}", browser.text("#cost"));
@@ -117,7 +117,7 @@ fn a_person_opens_moves_mistypes_uploads_cancels_and_downloads() {
         browser.size(width, 1400);
         browser.until("document.documentElement.scrollWidth <= innerWidth");
         // The chart is as wide as its place.
-        let wide = "document.querySelector('#curve .main-svg').clientWidth - document.querySelector('#curve').clientWidth";
+        let wide = "document.querySelector('#curve .plot').clientWidth - document.querySelector('#curve').clientWidth";
         browser.until(&format!("Math.abs({wide}) < 2"));
         browser.screenshot_of_all(name, width);
     }

@@ -13,8 +13,8 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use plimsoll_web::{
-    Asked, Basis, Config, Desk, Levers, Limits, Outcome, Problem, Refused, ScenarioName, Study,
-    Work,
+    Asked, Basis, Charts, Config, Desk, Levers, Limits, Outcome, Problem, Refused, ScenarioName,
+    Study, Work,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -188,10 +188,15 @@ fn what_if(scenario: &Asked, levers: &Levers, basis: Basis) -> Value {
         json!({ "name": name, "unit": unit, "demand": demand, "load_line": line, "headroom_pct": headroom, "verdict": verdict })
     };
     let load: Vec<f64> = (1..=20).map(|i| f64::from(i) * capacity / 12.0).collect();
-    let good: Vec<f64> = load
+    let good: Vec<String> = load
         .iter()
-        .map(|l| if *l <= capacity { *l } else { (2.0 * capacity - l).max(0.2 * capacity) })
+        .enumerate()
+        .map(|(i, l)| {
+            (i, if *l <= capacity { *l } else { (2.0 * capacity - l).max(0.2 * capacity) })
+        })
+        .map(|(i, good)| format!("{i} {:.1}", 260.0 - 240.0 * good / capacity))
         .collect();
+    let good = good.join("L");
     let holds = demand <= capacity;
     let replicas = (12.0 * levers.replicas).ceil();
     json!({
@@ -219,12 +224,7 @@ fn what_if(scenario: &Asked, levers: &Levers, basis: Basis) -> Value {
         "chart": {
             "id": "service-curve", "title": "Service curve",
             "alt": format!("Goodput follows the offered load up to {capacity:.0} requests/s and falls beyond."),
-            "data": [
-                { "type": "scatter", "mode": "lines+markers", "name": "good requests/s", "x": load, "y": good },
-                { "type": "scatter", "mode": "lines", "name": "load line", "x": [capacity, capacity], "y": [0.0, capacity * 1.1], "line": { "dash": "dash" } },
-                { "type": "scatter", "mode": "lines", "name": "demand", "x": [demand, demand], "y": [0.0, capacity * 1.1], "line": { "dash": "dot" } },
-            ],
-            "layout": { "xaxis": { "title": { "text": "offered requests/s" } }, "yaxis": { "title": { "text": "good requests/s" }, "rangemode": "tozero" } },
+            "html": format!("<div class=\"chart\"><svg class=\"plot\" height=\"260\"><svg class=\"stretch\" viewBox=\"0 0 20 260\" preserveAspectRatio=\"none\" width=\"100%\" height=\"260\"><path class=\"line i-today\" d=\"M{good}\"/></svg></svg></div>"),
         },
         "notes": ["Startup times are assumed: no log was given."],
     })
@@ -241,14 +241,17 @@ fn profile(name: &str) -> Value {
         ],
         "warnings": ["Arrivals are logged in whole seconds."],
         "classes": [class("all", 51_200, 0.0847), class("chat", 40_100, 0.0663), class("agent", 11_100, 0.0184)],
-        "charts": [{ "id": "demand", "title": "Requests by hour", "alt": "Two peaks a day.", "data": [{ "type": "bar", "x": (0..24).collect::<Vec<u32>>(), "y": (0..24).map(|h: i32| 40 + 30 * (6 - (h - 14).abs()).max(-1)).collect::<Vec<i32>>() }], "layout": {} }],
+        "charts": [{ "id": "demand", "title": "Requests by hour", "alt": "Two peaks a day.", "html": "<div class=\"chart\"><svg class=\"plot\" height=\"60\"><rect width=\"50%\" height=\"40\"/></svg></div>" }],
     })
 }
+
+/// What charts are shown with.
+const CHARTS: Charts = Charts { style: ".chart {}", script: "'charts';" };
 
 /// A desk that can be looked at, and its app.
 pub(crate) fn desk_and_app(limits: Limits) -> (Arc<FakeDesk>, Router) {
     let desk = Arc::new(FakeDesk::default());
-    let config = Config::new(([127, 0, 0, 1], PORT).into(), None, "var Plotly;").unwrap();
+    let config = Config::new(([127, 0, 0, 1], PORT).into(), None, CHARTS).unwrap();
     (Arc::clone(&desk), plimsoll_web::app(desk, config.with_limits(limits)))
 }
 

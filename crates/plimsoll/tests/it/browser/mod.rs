@@ -171,15 +171,10 @@ impl Browser {
         self.screenshot(name);
     }
 
-    /// Scrolls through a review until every chart is drawn, with what is folded opened; how many there are.
+    /// Opens what is folded and counts the charts that are drawn.
     pub fn all_drawn(&self) -> u64 {
         self.run("document.querySelectorAll('details').forEach((own) => { own.open = true; })");
-        let charts = "[...document.querySelectorAll('script.chart-data')].map((own) => document.getElementById(own.dataset.for))";
-        let left = format!("{charts}.find((own) => !own.querySelector('.main-svg'))");
-        self.until(&format!(
-            "(() => {{ const next = {left}; next?.scrollIntoView(); return !next; }})()"
-        ));
-        let drawn = "return document.querySelectorAll('.js-plotly-plot').length";
+        let drawn = "return [...document.querySelectorAll('.chart .plot')].filter((plot) => plot.clientWidth > 0 && plot.clientHeight > 0).length";
         self.run(drawn).as_u64().expect("a count")
     }
 
