@@ -201,6 +201,11 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
+    /// What is wrong with a file of the ledger.
+    pub(crate) fn damaged(path: &std::path::Path, problem: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), problem: problem.into() }
+    }
+
     /// What the user could do about it.
     pub fn help(&self) -> Option<String> {
         Some(match self {

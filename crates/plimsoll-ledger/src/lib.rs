@@ -22,6 +22,7 @@
 mod bill;
 #[cfg(feature = "cluster")]
 mod cluster;
+mod column;
 mod error;
 mod fetch;
 mod format;

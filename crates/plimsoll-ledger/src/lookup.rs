@@ -4,14 +4,12 @@ use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, BooleanArray};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowPredicateFn, ParquetRecordBatchReaderBuilder, RowFilter};
+use parquet::errors::ParquetError;
 
+use crate::column::read::{Opened, each_batch};
 use crate::error::LedgerError;
 use crate::row::{OutcomeRow, Row};
-use crate::store::{Ledger, read};
+use crate::store::Ledger;
 
 /// The columns that a task is looked up by, the closest first.
 const IDS: [&str; 4] = ["task_id", "trace_id", "session_id", "request_id"];
@@ -66,20 +64,12 @@ impl Ledger {
         columns: impl Iterator<Item = &'a str> + Clone,
         mut each: impl FnMut(Row),
     ) -> Result<(), LedgerError> {
+        let wanted = |name: &str| columns.clone().any(|column| column == name);
         for part in &self.manifest().requests {
-            let path = self.path(&part.file);
-            let failed = |source| LedgerError::Disk { path: path.clone(), doing: "read", source };
-            let file = std::fs::File::open(&path).map_err(failed)?;
-            let bad = |error: parquet::errors::ParquetError| damaged(&path, error.to_string());
-            let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(bad)?;
-            let mask = ProjectionMask::columns(builder.parquet_schema(), columns.clone());
-            for batch in builder.with_projection(mask).build().map_err(bad)? {
-                let batch = batch.map_err(|error| damaged(&path, error.to_string()))?;
-                Row::of_batch(&batch)
-                    .map_err(|p| damaged(&path, p))?
-                    .into_iter()
-                    .for_each(&mut each);
-            }
+            each_batch(&self.path(&part.file), Row::schema(), wanted, |batch| {
+                Row::of_columns(&batch).into_iter().for_each(&mut each);
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -88,11 +78,15 @@ impl Ledger {
     pub(crate) fn outcomes(&self) -> Result<Vec<OutcomeRow>, LedgerError> {
         let mut outcomes = Vec::new();
         for part in &self.manifest().outcomes {
-            let path = self.path(&part.file);
-            for batch in read(&path)? {
-                let batch = batch.map_err(|e| damaged(&path, e.to_string()))?;
-                outcomes.extend(OutcomeRow::of_batch(&batch).map_err(|e| damaged(&path, e))?);
-            }
+            each_batch(
+                &self.path(&part.file),
+                OutcomeRow::schema(),
+                |_| true,
+                |batch| {
+                    outcomes.extend(OutcomeRow::of_columns(&batch));
+                    Ok(())
+                },
+            )?;
         }
         Ok(outcomes)
     }
@@ -123,29 +117,37 @@ impl Ledger {
     }
 }
 
-fn damaged(path: &Path, problem: String) -> LedgerError {
-    LedgerError::Damaged { path: path.to_owned(), problem }
-}
-
 fn rows_of_part(path: &Path, id: &str) -> Result<Vec<Row>, LedgerError> {
-    let failed = |source| LedgerError::Disk { path: path.to_owned(), doing: "read", source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let bad = |error: parquet::errors::ParquetError| damaged(path, error.to_string());
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(bad)?;
-    let names = ProjectionMask::columns(builder.parquet_schema(), IDS);
-    let wanted = id.to_owned();
-    let has = ArrowPredicateFn::new(names, move |batch| {
-        let columns: Vec<_> = batch.columns().iter().map(|c| c.as_string::<i32>()).collect();
-        let is = |i: usize| columns.iter().any(|c| c.is_valid(i) && c.value(i) == wanted);
-        Ok(BooleanArray::from((0..batch.num_rows()).map(is).collect::<Vec<_>>()))
-    });
-    let rows = builder.with_row_filter(RowFilter::new(vec![Box::new(has)])).build().map_err(bad)?;
-    let mut found = Vec::new();
-    for batch in rows {
-        let batch = batch.map_err(|error| damaged(path, error.to_string()))?;
-        found.extend(Row::of_batch(&batch).map_err(|problem| damaged(path, problem))?);
+    let opened = Opened::at(path)?;
+    let damaged = |error: ParquetError| LedgerError::damaged(path, error.to_string());
+    let mut rows = Vec::new();
+    for group in 0..opened.groups() {
+        let mut names =
+            opened.group(group, Row::schema(), |name| IDS.contains(&name)).map_err(damaged)?;
+        let mut places: Vec<usize> = Vec::new();
+        let mut read = 0;
+        while let Some(batch) = names.next().map_err(damaged)? {
+            for column in IDS.iter().filter_map(|name| batch.get(name)?.texts()) {
+                places.extend(
+                    column.enumerate().filter(|(_, name)| *name == Some(id)).map(|(i, _)| read + i),
+                );
+            }
+            read += batch.rows;
+        }
+        if places.is_empty() {
+            continue;
+        }
+        places.sort_unstable();
+        places.dedup();
+        let mut whole = opened.group(group, Row::schema(), |_| true).map_err(damaged)?;
+        let mut next = 0;
+        for place in places {
+            whole.skip(place - next).map_err(damaged)?;
+            rows.extend(Row::of_columns(&whole.take(1).map_err(damaged)?));
+            next = place + 1;
+        }
     }
-    Ok(found)
+    Ok(rows)
 }
 
 /// A sum over the attempts of a task, as far as it is known.

@@ -1,20 +1,20 @@
 //! One request, as the ledger keeps it.
 //!
-//! Every column is declared once, here: its name, its kind and what it means. The struct, the Arrow schema, the builders
+//! Every column is declared once, here: its name, its kind and what it means. The struct, the schema in Parquet, the builders
 //! and the way back follow from it, so that a new column is one line.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use arrow_array::RecordBatch;
-use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 
-use crate::kind::{Column, Flag, Kind, Names, Number, Real, Reals, Short, Small, Text, Time};
+use crate::column::Columns;
+use crate::kind::{Builder, Flag, Kind, Names, Number, Real, Reals, Short, Small, Text, Time};
 
 /// The version of the schema of requests; a reader of a later one says so instead of guessing.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 macro_rules! columns {
-    ($(#[$about:meta])* $row:ident, $builders:ident, $version:expr; $($(#[doc = $doc:literal])+ $name:ident: $kind:ty,)+) => {
+    ($(#[$about:meta])* $row:ident, $builders:ident; $($(#[doc = $doc:literal])+ $name:ident: $kind:ty,)+) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $row {
@@ -36,36 +36,35 @@ macro_rules! columns {
                 fields
             }
 
-            /// The table's schema. Every column may be null: unknown is never zero.
-            pub(crate) fn schema() -> SchemaRef {
-                let fields = vec![$(Field::new(stringify!($name), <$kind as Kind>::data_type(), true)),+];
-                let version = [("plimsoll.schema".to_owned(), $version.to_string())];
-                Arc::new(Schema::new_with_metadata(fields, version.into()))
+            /// The table's schema.
+            pub(crate) fn schema() -> &'static SchemaDescPtr {
+                static SCHEMA: LazyLock<SchemaDescPtr> = LazyLock::new(|| {
+                    schema(vec![$(<$kind as Kind>::field(stringify!($name))),+])
+                });
+                &SCHEMA
             }
 
-            /// The rows of a batch; a column that it lacks is unknown in all of them.
-            pub(crate) fn of_batch(batch: &RecordBatch) -> Result<Vec<Self>, String> {
-                let mut rows = vec![Self::default(); batch.num_rows()];
+            /// The rows of some columns; a column that is not there is unknown in all of them.
+            pub(crate) fn of_columns(columns: &Columns) -> Vec<Self> {
+                let mut rows = vec![Self::default(); columns.rows];
                 $(
-                    if let Some(column) = batch.column_by_name(stringify!($name)) {
-                        let column = <$kind as Kind>::read(column)
-                            .map_err(|problem| format!("`{}` {problem}", stringify!($name)))?;
-                        for (row, value) in rows.iter_mut().zip(column) {
+                    if let Some(column) = columns.get(stringify!($name)) {
+                        for (row, value) in rows.iter_mut().zip(<$kind as Kind>::read(column)) {
                             row.$name = value;
                         }
                     }
                 )+
-                Ok(rows)
+                rows
             }
         }
 
         /// Rows on their way into columns.
-        pub(crate) struct $builders { rows: usize, $($name: Column<$kind>,)+ }
+        pub(crate) struct $builders { rows: usize, $($name: Builder<$kind>,)+ }
 
         #[allow(dead_code, reason = "every table has the same ways in and out; not each is gone")]
         impl $builders {
             pub(crate) fn new() -> Self {
-                Self { rows: 0, $($name: Column::new()),+ }
+                Self { rows: 0, $($name: Builder::new()),+ }
             }
 
             pub(crate) fn push(&mut self, row: &$row) {
@@ -77,17 +76,22 @@ macro_rules! columns {
                 self.rows
             }
 
-            pub(crate) fn finish(mut self) -> RecordBatch {
-                let columns = vec![$(self.$name.finish()),+];
-                RecordBatch::try_new($row::schema(), columns).expect("builders follow the schema")
+            pub(crate) fn finish(self) -> Columns {
+                let columns = vec![$((stringify!($name).to_owned(), self.$name.finish())),+];
+                Columns { rows: self.rows, columns }
             }
         }
     };
 }
 
+fn schema(fields: Vec<parquet::schema::types::TypePtr>) -> SchemaDescPtr {
+    let root = Type::group_type_builder("schema").with_fields(fields).build();
+    Arc::new(SchemaDescriptor::new(Arc::new(root.expect("fields of Parquet"))))
+}
+
 columns! {
     /// What is known of one request, or of one attempt of it. Unknown is none, never zero.
-    Row, Rows, SCHEMA_VERSION;
+    Row, Rows;
     /// Where the log comes from: its format, or what `--source` says.
     source: Text,
     /// The request's own name; where the log has none, one made of its line and its text.
@@ -194,7 +198,7 @@ columns! {
 
 columns! {
     /// How a task ended, as somebody found out later.
-    OutcomeRow, OutcomeRows, SCHEMA_VERSION;
+    OutcomeRow, OutcomeRows;
     /// Where it comes from.
     source: Text,
     /// The task.
@@ -215,7 +219,7 @@ columns! {
 
 columns! {
     /// What was counted over a window, instead of one request after the other.
-    SeriesRow, SeriesRows, SCHEMA_VERSION;
+    SeriesRow, SeriesRows;
     /// Where it comes from.
     source: Text,
     /// The series: a client, a model, a route.
@@ -296,7 +300,7 @@ columns! {
 
 columns! {
     /// A row that could not be taken.
-    RejectRow, RejectRows, SCHEMA_VERSION;
+    RejectRow, RejectRows;
     /// The file.
     file: Text,
     /// The line, counted from one.

@@ -30,9 +30,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::path::Path;
 
-use arrow_array::RecordBatch;
+use parquet::basic::Type;
 use plimsoll_study::{Clock, EXACT_ROWS, End, Gathered, Gathering, Pace, PrefixReuse, Seen};
 
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::row::Row;
 use crate::store::Ledger;
@@ -363,7 +364,7 @@ impl Reading<'_> {
 
     fn batch(
         &self,
-        batch: &RecordBatch,
+        batch: &Columns,
         gathered: &mut Gathered,
         counts: &mut Counts,
     ) -> Result<(), String> {
@@ -379,7 +380,7 @@ impl Reading<'_> {
         let (reasoning, most) = (number("reasoning_tokens")?, number("max_tokens")?);
         let weight = Reals::of(batch, "sample_weight")?;
         let (ttft, e2e) = (Reals::of(batch, "ttft_s")?, Reals::of(batch, "e2e_s")?);
-        let attempt = Numbers::short(batch, "attempt")?;
+        let attempt = Numbers::of(batch, "attempt")?;
         let status = Codes::of(batch, "status", end_of)?;
         let task = Codes::of(batch, "task_id", task_hash)?;
         let (whole_answer, success) =
@@ -387,7 +388,7 @@ impl Reading<'_> {
         // Nobody asks for it where the clock is the same for all.
         let file = if self.by_file() { Some(Codes::of(batch, "file", task_hash)?) } else { None };
         let mut latest = None;
-        for i in 0..batch.num_rows() {
+        for i in 0..batch.rows {
             if !keep.has(i) {
                 continue;
             }
@@ -445,14 +446,14 @@ fn end_of(status: &str) -> End {
 }
 
 fn damaged(path: &Path, problem: String) -> LedgerError {
-    LedgerError::Damaged { path: path.to_owned(), problem }
+    LedgerError::damaged(path, problem)
 }
 
 /// Whether a column is one of requests that holds text, and so can tell classes apart.
 pub(crate) fn text_column(name: &str) -> Result<(), LedgerError> {
-    let schema = Row::schema();
-    let texts = schema.fields().iter().filter(|f| *f.data_type() == arrow_schema::DataType::Utf8);
-    let known: Vec<&str> = texts.map(|field| field.name().as_str()).collect();
+    let columns = Row::schema().columns().iter();
+    let texts = columns.filter(|column| column.physical_type() == Type::BYTE_ARRAY);
+    let known: Vec<&str> = texts.map(|column| column.name()).collect();
     if known.contains(&name) {
         return Ok(());
     }

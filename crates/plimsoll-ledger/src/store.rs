@@ -19,7 +19,7 @@ mod batch;
 mod disk;
 mod manifest;
 
-pub(crate) use batch::{Batch, read};
+pub(crate) use batch::Batch;
 pub(crate) use disk::Disk;
 #[cfg(test)]
 pub(crate) use disk::Step;

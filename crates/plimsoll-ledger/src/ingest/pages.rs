@@ -1,18 +1,17 @@
 //! Text and Parquet, cut into stretches.
 
 use std::io::{self, BufRead, Cursor, Read};
-use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::DataType;
 use csv::StringRecord;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+use parquet::file::reader::ChunkReader;
 use serde::de::{DeserializeSeed, Deserializer as _, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::feed::{Put, feed};
 use super::{IngestInput, origin};
+use crate::column::read::Opened;
+use crate::column::{Columns, foreign};
 use crate::error::{IngestError, LedgerError};
 use crate::format::{self, Heading, Json, Record, Table, Told};
 use crate::page::{Page, Wrong};
@@ -40,12 +39,8 @@ pub(super) fn read(
     let file = Reading { name, told, input };
     match content {
         Content::Text(text) => file.text(text, take),
-        Content::Parquet(Columnar::File(bytes)) => {
-            file.parquet(ParquetRecordBatchReaderBuilder::try_new(bytes), take)
-        }
-        Content::Parquet(Columnar::Memory(bytes)) => {
-            file.parquet(ParquetRecordBatchReaderBuilder::try_new(bytes), take)
-        }
+        Content::Parquet(Columnar::File(bytes)) => file.parquet(Opened::new(bytes), take),
+        Content::Parquet(Columnar::Memory(bytes)) => file.parquet(Opened::new(bytes), take),
     }
 }
 
@@ -298,50 +293,61 @@ impl Reading<'_> {
         }
     }
 
-    fn parquet<T: parquet::file::reader::ChunkReader + 'static>(
+    fn parquet<R: ChunkReader + 'static>(
         &self,
-        builder: parquet::errors::Result<ParquetRecordBatchReaderBuilder<T>>,
+        opened: parquet::errors::Result<Opened<R>>,
         take: &mut Take<'_>,
     ) -> Result<(), IngestError> {
-        let damaged =
-            |error: String| IngestError::Parquet { name: self.name.to_owned(), problem: error };
-        let builder = builder.map_err(|error| damaged(error.to_string()))?;
-        let schema = std::sync::Arc::clone(builder.schema());
-        let batches = builder
-            .with_batch_size(STRETCH_ROWS)
-            .build()
-            .map_err(|error| damaged(error.to_string()))?;
-        let ours = Row::schema();
-        let known = |field: &arrow_schema::Field| {
-            ours.field_with_name(field.name()).is_ok_and(|own| own.data_type() == field.data_type())
+        let damaged = |error: ParquetError| IngestError::Parquet {
+            name: self.name.to_owned(),
+            problem: error.to_string(),
         };
-        let has = |name: &str| schema.field_with_name(name).is_ok();
+        let opened = opened.map_err(damaged)?;
+        let fields = opened.schema().root_schema().get_fields().iter();
+        let columns: Vec<String> = fields.map(|field| field.name().to_owned()).collect();
+        let has = |name: &str| columns.iter().any(|column| column == name);
         let lengths = has("prompt_tokens") || has("output_tokens");
-        let own = self.told.map.is_empty() && lengths && schema.fields().iter().all(|f| known(f));
-        if own {
+        if self.told.map.is_empty() && lengths && opened.is_of(Row::schema()) {
             let name = "plimsoll";
             let origin = origin(self.name, name, self.input);
-            let read = |put: Put<'_, (u64, RecordBatch)>| read_batches(batches, &damaged, put);
-            let parse =
-                |(line, batch): (u64, RecordBatch), page: &mut Page| match Row::of_batch(&batch) {
-                    Ok(rows) => {
-                        for (line, row) in (line..).zip(rows) {
-                            page.request(line, "", Ok(row));
+            let read = |put: Put<'_, (u64, Columns)>| {
+                let mut line = 1;
+                for group in 0..opened.groups() {
+                    let mut group =
+                        opened.group(group, Row::schema(), |_| true).map_err(damaged)?;
+                    while let Some(batch) = group.next().map_err(damaged)? {
+                        let rows = batch.rows as u64;
+                        if !put((line, batch)) {
+                            return Ok(());
                         }
+                        line += rows;
                     }
-                    Err(problem) => page.reject(line, "", &Wrong::shape(problem)),
-                };
+                }
+                Ok(())
+            };
+            let parse = |(line, batch): (u64, Columns), page: &mut Page| {
+                for (line, row) in (line..).zip(Row::of_columns(&batch)) {
+                    page.request(line, "", Ok(row));
+                }
+            };
             return feed(&origin, self.input.threads, read, parse, &mut |page| take(name, page));
         }
-        let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
         let heading = Heading { file: self.name, columns: &columns };
         let (format, table) =
             format::table(&heading, self.told).map_err(|problem| self.no_format(problem))?;
         let parse_row = Parse { table: table.as_ref(), columns: columns.len() };
         let origin = origin(self.name, format, self.input);
-        let read = |put: Put<'_, (u64, RecordBatch)>| read_batches(batches, &damaged, put);
-        let parse = |(line, batch): (u64, RecordBatch), page: &mut Page| {
-            each_record(&batch, |row, record| match record {
+        let read = |put: Put<'_, (u64, foreign::Batch)>| {
+            let mut line = 1;
+            let each = |batch: foreign::Batch| {
+                let first = line;
+                line += batch.rows as u64;
+                put((first, batch))
+            };
+            foreign::each_batch(&opened, STRETCH_ROWS, each).map_err(damaged)
+        };
+        let parse = |(line, batch): (u64, foreign::Batch), page: &mut Page| {
+            batch.each_record(|row, record| match record {
                 Ok(record) => parse_row.record(line + row, &record, page),
                 Err(problem) => page.reject(line + row, "", &Wrong::shape(problem)),
             });
@@ -352,60 +358,6 @@ impl Reading<'_> {
 
 /// Takes one value; false once no more are wanted.
 type Each<'a> = dyn FnMut(Value) -> Result<bool, IngestError> + 'a;
-
-fn read_batches(
-    batches: ParquetRecordBatchReader,
-    damaged: &dyn Fn(String) -> IngestError,
-    put: Put<'_, (u64, RecordBatch)>,
-) -> Result<(), IngestError> {
-    let mut line = 1;
-    for batch in batches {
-        let batch = batch.map_err(|error| damaged(error.to_string()))?;
-        let rows = batch.num_rows() as u64;
-        if !put((line, batch)) {
-            return Ok(());
-        }
-        line += rows;
-    }
-    Ok(())
-}
-
-/// The rows of a batch as records of text, so that columns of any type are read by the one reader of tables.
-fn each_record(batch: &RecordBatch, mut each: impl FnMut(u64, Result<StringRecord, String>)) {
-    let options = FormatOptions::default();
-    let columns: Result<Vec<ArrayRef>, _> = batch.columns().iter().map(in_utc).collect();
-    let formatted = columns.as_ref().map_err(|error| error.to_string()).and_then(|columns| {
-        let columns = columns.iter().map(|column| ArrayFormatter::try_new(column, &options));
-        columns.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
-    });
-    let columns = match formatted {
-        Ok(columns) => columns,
-        Err(problem) => {
-            return (0..batch.num_rows() as u64).for_each(|row| each(row, Err(problem.clone())));
-        }
-    };
-    for row in 0..batch.num_rows() {
-        let mut record = StringRecord::new();
-        let mut problem = None;
-        for column in &columns {
-            match column.value(row).try_to_string() {
-                Ok(text) => record.push_field(&text),
-                Err(error) => problem = Some(error.to_string()),
-            }
-        }
-        each(row as u64, problem.map_or(Ok(record), Err));
-    }
-}
-
-/// Moments with a zone, in the one zone that needs no table of them: they count from the same instant whatever the zone is called.
-fn in_utc(column: &ArrayRef) -> Result<ArrayRef, arrow_schema::ArrowError> {
-    match column.data_type() {
-        DataType::Timestamp(unit, Some(_)) => {
-            arrow_cast::cast(column, &DataType::Timestamp(*unit, Some("+00:00".into())))
-        }
-        _ => Ok(Arc::clone(column)),
-    }
-}
 
 /// Records of a table.
 struct Parse<'a> {

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{IngestInput, Ingested, ingest, ingest_on};
+use crate::column::foreign::tests::{Put, packed};
+use crate::column::read::each_batch;
 use crate::row::{OutcomeRow, RejectRow, Row, SeriesRow};
-use crate::store::{Disk, Ledger, Step, read};
+use crate::store::{Disk, Ledger, Step};
 use crate::{IngestError, LedgerError};
 
 /// A directory of its own, gone at the end.
@@ -61,36 +63,39 @@ fn contents(directory: &Path) -> Vec<String> {
         Err(error) => panic!("the ledger must open: {error}"),
     };
     let mut rows = Vec::new();
-    let mut take = |file: &str,
-                    table: fn(&arrow_array::RecordBatch) -> Vec<String>,
-                    expect: u64| {
-        let before = rows.len();
-        for batch in read(&ledger.path(file)).expect("a file that the manifest names") {
-            rows.extend(table(&batch.expect("whole")));
-        }
-        assert_eq!((rows.len() - before) as u64, expect, "{file} has the rows its manifest says");
-    };
+    macro_rules! take {
+        ($table:ty, $file:expr, $expect:expr) => {
+            let before = rows.len();
+            each_batch(
+                &ledger.path($file),
+                <$table>::schema(),
+                |_| true,
+                |batch| {
+                    rows.extend(<$table>::of_columns(&batch).iter().map(|row| format!("{row:?}")));
+                    Ok(())
+                },
+            )
+            .expect("a file that the manifest names");
+            let found = (rows.len() - before) as u64;
+            assert_eq!(found, $expect, "{} has the rows its manifest says", $file);
+        };
+    }
     let manifest = ledger.manifest();
     for part in &manifest.requests {
-        take(&part.file, |b| shown(&Row::of_batch(b).expect("rows")), part.rows);
+        take!(Row, &part.file, part.rows);
     }
     for part in &manifest.outcomes {
-        take(&part.file, |b| shown(&OutcomeRow::of_batch(b).expect("rows")), part.rows);
+        take!(OutcomeRow, &part.file, part.rows);
     }
     for part in &manifest.series {
-        take(&part.file, |b| shown(&SeriesRow::of_batch(b).expect("rows")), part.rows);
+        take!(SeriesRow, &part.file, part.rows);
     }
     if let Some(path) = ledger.rejects() {
         let file = path.strip_prefix(directory).expect("inside").display().to_string();
-        let expect = manifest.rejects.as_ref().expect("rejects").rows;
-        take(&file, |b| shown(&RejectRow::of_batch(b).expect("rows")), expect);
+        take!(RejectRow, &file, manifest.rejects.as_ref().expect("rejects").rows);
     }
     rows.sort();
     rows
-}
-
-fn shown<T: std::fmt::Debug>(rows: &[T]) -> Vec<String> {
-    rows.iter().map(|row| format!("{row:?}")).collect()
 }
 
 /// Two days, a row that is rejected, and outcomes.
@@ -463,33 +468,29 @@ fn nobody_elses_files_are_touched() {
 /// Parquet of others: packed as others pack, with moments in a zone of any name.
 #[test]
 fn parquet_of_others_is_read() {
-    use arrow_array::{Int64Array, StringArray, TimestampMicrosecondArray};
     use parquet::basic::Compression;
     let scratch = Scratch::new();
     let at = 1_790_000_000_000_000;
-    let stamps = TimestampMicrosecondArray::from(vec![Some(at), Some(at + 1), None])
-        .with_timezone("Europe/Berlin");
-    let batch = arrow_array::RecordBatch::try_from_iter([
-        ("when", Arc::new(stamps) as arrow_array::ArrayRef),
-        ("in", Arc::new(Int64Array::from(vec![10, -1, 30]))),
-        ("out", Arc::new(Int64Array::from(vec![1, 2, 3]))),
-        ("who", Arc::new(StringArray::from(vec![Some("a"), None, Some("c")]))),
-    ])
-    .expect("a batch");
     for (name, packing) in [
         ("snappy", Compression::SNAPPY),
         ("lz4", Compression::LZ4_RAW),
         ("gzip", Compression::GZIP(parquet::basic::GzipLevel::default())),
+        ("zstd", Compression::ZSTD(parquet::basic::ZstdLevel::default())),
     ] {
         let path = scratch.0.join(format!("{name}.parquet"));
-        let properties =
-            parquet::file::properties::WriterProperties::builder().set_compression(packing).build();
-        let file = std::fs::File::create(&path).expect("created");
-        let mut writer =
-            parquet::arrow::ArrowWriter::try_new(file, batch.schema(), Some(properties))
-                .expect("a writer");
-        writer.write(&batch).expect("written");
-        writer.close().expect("closed");
+        let schema = "message log {
+            optional int64 when (TIMESTAMP(MICROS, true));
+            required int64 in;
+            required int64 out;
+            optional binary who (UTF8);
+        }";
+        let columns = [
+            Put::Longs(&[at, at + 1], &[1, 1, 0], &[]),
+            Put::Longs(&[10, -1, 30], &[], &[]),
+            Put::Longs(&[1, 2, 3], &[], &[]),
+            Put::Bytes(&[b"a", b"c"], &[1, 0, 1], &[]),
+        ];
+        std::fs::write(&path, packed(schema, &columns, packing)).expect("written");
         let ledger = scratch.0.join(format!("of-{name}"));
         let map = [
             ("ts_arrival", "when"),
@@ -507,6 +508,28 @@ fn parquet_of_others_is_read() {
             .expect("rows");
         assert!(stamps.contains(&Some(at * 1000)), "{stamps:?}");
     }
+}
+
+/// What is not read is named, with a way out.
+#[test]
+fn brotli_is_named() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("log.parquet");
+    let schema = "message log { required int64 in; }";
+    let columns = [Put::Longs(&[10], &[], &[])];
+    let mut bytes = packed(schema, &columns, parquet::basic::Compression::UNCOMPRESSED);
+    // The metadata of the column has the path (field 3, a list of one text) before the codec (field 4, an i32 as a zigzag number):
+    // UNCOMPRESSED is 0, BROTLI is 4.
+    let path_and_codec = [0x19, 0x18, 2, b'i', b'n', 0x15];
+    let place = bytes.windows(6).rposition(|found| found == path_and_codec).expect("a path");
+    assert_eq!(bytes[place + 6], 0);
+    bytes[place + 6] = 8;
+    std::fs::write(&path, bytes).expect("written");
+    let map = vec![("prompt_tokens".to_owned(), "in".to_owned())];
+    let error = ingest(&IngestInput { map, ..input(&[path], &scratch.ledger()) });
+    let error = error.expect_err("packed with Brotli").to_string();
+    assert!(error.contains("column `in` is packed with Brotli"), "{error}");
+    assert!(error.contains("write it again with zstd"), "{error}");
 }
 
 /// What a log does not say stays unknown: the number of an attempt, too.

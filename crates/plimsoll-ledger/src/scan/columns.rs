@@ -1,106 +1,125 @@
 //! Columns of a batch, ready to be asked for a row. One that is absent is unknown in all of them.
 
+use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, TimestampNanosecondType, UInt16Type, UInt32Type};
-use arrow_array::{
-    Array, BooleanArray, DictionaryArray, Float64Array, RecordBatch, StringArray,
-    TimestampNanosecondArray, UInt16Array, UInt32Array,
-};
+use crate::column::{Column, Columns, KNOWN, Table, Values};
+use crate::kind::{self, Kind as _};
 
-/// Tokens and counts.
-pub(super) enum Numbers<'a> {
-    Absent,
-    Whole(&'a UInt32Array),
-    Short(&'a UInt16Array),
+/// A value for each row; what it is where the row has none does not matter.
+struct Spread<'a, T: Copy> {
+    levels: &'a [i16],
+    values: Cow<'a, [T]>,
 }
 
-impl<'a> Numbers<'a> {
-    pub(super) fn of(batch: &'a RecordBatch, name: &str) -> Result<Self, String> {
-        let Some(column) = known(batch, name) else { return Ok(Self::Absent) };
-        column.as_primitive_opt::<UInt32Type>().map(Self::Whole).ok_or_else(|| wrong(name, column))
+impl<'a, T: Copy + Default> Spread<'a, T> {
+    const ABSENT: Self = Self { levels: &[], values: Cow::Borrowed(&[]) };
+
+    fn new(column: &'a Column, known: &'a [T]) -> Self {
+        let rows = column.levels.len();
+        let values = if known.len() == rows {
+            Cow::Borrowed(known)
+        } else {
+            // Without a branch for each row: the next known value is there before it is known whose it is.
+            let mut next = 0;
+            let value = |level: &i16| {
+                let value = known.get(next).copied().unwrap_or_default();
+                next += usize::from(*level == KNOWN);
+                value
+            };
+            Cow::Owned(column.levels.iter().map(value).collect())
+        };
+        Self { levels: &column.levels, values }
     }
 
-    pub(super) fn short(batch: &'a RecordBatch, name: &str) -> Result<Self, String> {
-        let Some(column) = known(batch, name) else { return Ok(Self::Absent) };
-        column.as_primitive_opt::<UInt16Type>().map(Self::Short).ok_or_else(|| wrong(name, column))
-    }
-
-    pub(super) fn get(&self, i: usize) -> Option<u32> {
-        match self {
-            Self::Absent => None,
-            Self::Whole(column) => column.is_valid(i).then(|| column.value(i)),
-            Self::Short(column) => column.is_valid(i).then(|| u32::from(column.value(i))),
-        }
+    #[inline]
+    fn get(&self, i: usize) -> Option<T> {
+        let known = *self.levels.get(i)? == KNOWN;
+        if known { self.values.get(i).copied() } else { None }
     }
 }
 
 macro_rules! column {
-    ($(#[$about:meta])* $name:ident, $array:ty, $value:ty, $opt:expr) => {
+    ($(#[$about:meta])* $name:ident, $known:ty, $variant:ident, $value:ty, $from:expr) => {
         $(#[$about])*
-        pub(super) struct $name<'a>(Option<&'a $array>);
+        pub(super) struct $name<'a>(Spread<'a, $known>);
 
         impl<'a> $name<'a> {
-            pub(super) fn of(batch: &'a RecordBatch, name: &str) -> Result<Self, String> {
-                let Some(column) = known(batch, name) else { return Ok(Self(None)) };
-                let open: fn(&'a dyn Array) -> Option<&'a $array> = $opt;
-                open(column).map(|column| Self(Some(column))).ok_or_else(|| wrong(name, column))
+            pub(super) fn of(batch: &'a Columns, name: &str) -> Result<Self, String> {
+                Ok(Self(match batch.get(name) {
+                    None => Spread::ABSENT,
+                    Some(column) => match &column.values {
+                        Values::$variant(known) => Spread::new(column, known),
+                        _ => return Err(wrong(name)),
+                    },
+                }))
             }
 
+            #[inline]
             pub(super) fn get(&self, i: usize) -> Option<$value> {
-                self.0.filter(|column| column.is_valid(i)).map(|column| column.value(i))
+                let from: fn($known) -> $value = $from;
+                self.0.get(i).map(from)
             }
         }
     };
 }
 
 column!(
+    /// Tokens and counts.
+    Numbers, i32, Ints, u32, i32::cast_unsigned
+);
+column!(
     /// Moments, in nanoseconds from 1970.
-    Stamps, TimestampNanosecondArray, i64, |c| c.as_primitive_opt::<TimestampNanosecondType>()
+    Stamps, i64, Longs, i64, |ns| ns
 );
 column!(
     /// Seconds, weights.
-    Reals, Float64Array, f64, |c| c.as_primitive_opt::<Float64Type>()
+    Reals, f64, Reals, f64, |x| x
 );
 column!(
     /// Yes or no.
-    Flags, BooleanArray, bool, |c| c.as_boolean_opt()
+    Flags, bool, Flags, bool, |flag| flag
 );
+
+/// Names in a row of their own.
+pub(super) struct Lists(Vec<Option<Vec<u64>>>);
+
+impl Lists {
+    pub(super) fn of(batch: &Columns, name: &str) -> Self {
+        Self(batch.get(name).map(kind::Names::read).unwrap_or_default())
+    }
+
+    pub(super) fn get(&self, i: usize) -> Option<&Vec<u64>> {
+        self.0.get(i)?.as_ref()
+    }
+}
 
 /// Names, each of which stands for something. A batch has few different ones, so that each is translated once.
 pub(super) struct Codes<'a, T> {
-    column: Option<&'a DictionaryArray<Int32Type>>,
+    keys: Spread<'a, i32>,
+    /// What those of the dictionary stand for.
     values: Rc<Vec<T>>,
+    /// What the others stand for, after them.
+    plain: Vec<T>,
 }
 
-/// What the names of a dictionary stand for, for as long as batches have the same one: those of a row group mostly do, and it may hold
+/// What the names of a dictionary stand for, for as long as batches have the same one: those of a row group do, and it may hold
 /// many more names than a batch has rows.
 pub(super) struct Translated<T> {
-    names: Option<StringArray>,
+    names: Arc<Table>,
     values: Rc<Vec<T>>,
 }
 
 impl<T> Default for Translated<T> {
     fn default() -> Self {
-        Self { names: None, values: Rc::default() }
-    }
-}
-
-impl<T> Translated<T> {
-    fn is_of(&self, names: &StringArray) -> bool {
-        // As long as it is held here, nobody else can be where it is.
-        self.names.as_ref().is_some_and(|own| {
-            own.len() == names.len()
-                && own.value_offsets().as_ptr() == names.value_offsets().as_ptr()
-                && own.value_data().as_ptr() == names.value_data().as_ptr()
-        })
+        Self { names: Arc::default(), values: Rc::default() }
     }
 }
 
 impl<'a, T: Clone> Codes<'a, T> {
     pub(super) fn of(
-        batch: &'a RecordBatch,
+        batch: &'a Columns,
         name: &str,
         translate: impl FnMut(&str) -> T,
     ) -> Result<Self, String> {
@@ -109,37 +128,34 @@ impl<'a, T: Clone> Codes<'a, T> {
 
     /// The same, where the names of the last batch may be those of this one.
     pub(super) fn again(
-        batch: &'a RecordBatch,
+        batch: &'a Columns,
         name: &str,
         known: &mut Translated<T>,
-        translate: impl FnMut(&str) -> T,
+        mut translate: impl FnMut(&str) -> T,
     ) -> Result<Self, String> {
-        let Some(column) = self::known(batch, name) else {
-            return Ok(Self { column: None, values: Rc::default() });
+        let Some(column) = batch.get(name) else {
+            return Ok(Self { keys: Spread::ABSENT, values: Rc::default(), plain: Vec::new() });
         };
-        let column = column.as_dictionary_opt::<Int32Type>().ok_or_else(|| wrong(name, column))?;
-        let texts = column.values().as_string_opt::<i32>();
-        let texts = texts.ok_or_else(|| format!("`{name}` is no column of text"))?;
-        if !known.is_of(texts) {
-            // What a dictionary holds is never null here: the keys are.
-            let values = (0..texts.len()).map(|i| texts.value(i)).map(translate).collect();
-            *known = Translated { names: Some(texts.clone()), values: Rc::new(values) };
+        let Values::Texts(texts) = &column.values else { return Err(wrong(name)) };
+        // As long as it is held here, nobody else can be where it is.
+        if !Arc::ptr_eq(&known.names, &texts.dictionary) {
+            let values = texts.dictionary.iter().map(&mut translate).collect();
+            let names = Arc::clone(&texts.dictionary);
+            *known = Translated { names, values: Rc::new(values) };
         }
-        Ok(Self { column: Some(column), values: Rc::clone(&known.values) })
+        let keys = Spread::new(column, &texts.keys);
+        let plain = texts.plain.iter().map(translate).collect();
+        Ok(Self { keys, values: Rc::clone(&known.values), plain })
     }
 
+    #[inline]
     pub(super) fn get(&self, i: usize) -> Option<T> {
-        let key = self.column.filter(|column| column.is_valid(i))?.keys().value(i);
-        self.values.get(usize::try_from(key).ok()?).cloned()
+        let key = self.keys.get(i)? as usize;
+        let value = self.values.get(key);
+        value.or_else(|| self.plain.get(key.checked_sub(self.values.len())?)).cloned()
     }
 }
 
-/// A column that says anything at all.
-fn known<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a dyn Array> {
-    let column = batch.column_by_name(name)?;
-    (column.null_count() < column.len()).then(|| column.as_ref())
-}
-
-fn wrong(name: &str, column: &dyn Array) -> String {
-    format!("`{name}` is a column of {}", column.data_type())
+fn wrong(name: &str) -> String {
+    format!("`{name}` is a column of another kind")
 }

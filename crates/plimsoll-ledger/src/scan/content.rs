@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{Array, ListArray, RecordBatch};
 use plimsoll_study::{PrefixReuse, ReuseInput, ReuseRequest, prefix_reuse};
 
-use super::columns::{Codes, Numbers, Stamps};
+use super::columns::{Codes, Lists, Numbers, Stamps};
 use super::survey::{Demand, Survey};
 use super::units::{self, Unit, in_order};
 use super::{ScanInput, damaged, task_hash};
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::store::Ledger;
 
@@ -45,7 +43,7 @@ pub(super) fn reuse(
         let mut with_blocks = Vec::new();
         for (part, group) in &unit.groups {
             let path = ledger.path(&ledger.manifest().requests[*part].file);
-            if units::says(units::metadata(&path)?.metadata().row_group(*group), "blocks") {
+            if units::says(units::metadata(&path)?.row_group(*group), "blocks") {
                 with_blocks.push((*part, *group));
             }
         }
@@ -125,10 +123,8 @@ fn look(ledger: &Ledger, unit: &Unit, survey: &Survey) -> Result<Prompts, Ledger
 }
 
 impl Prompts {
-    fn batch(&mut self, batch: &RecordBatch, survey: &Survey) -> Result<(), String> {
-        let blocks: Option<&ListArray> =
-            batch.column_by_name("blocks").and_then(|column| column.as_list_opt::<i32>());
-        let Some(blocks) = blocks else { return Ok(()) };
+    fn batch(&mut self, batch: &Columns, survey: &Survey) -> Result<(), String> {
+        let blocks = Lists::of(batch, "blocks");
         let (keep, demand) = (survey.kept(batch)?, Demand::of(batch)?);
         let at = Stamps::of(batch, "ts_arrival")?;
         let (prompt, output) =
@@ -137,12 +133,11 @@ impl Prompts {
         let local = Codes::of(batch, "block_scope", |scope| scope == "session")?;
         let session = Codes::of(batch, "session_id", task_hash)?;
         let source = Codes::of(batch, "source", task_hash)?;
-        let meant = |i: &usize| keep.has(*i) && demand.has(*i) && blocks.is_valid(*i);
-        for i in (0..batch.num_rows()).filter(meant) {
+        for i in (0..batch.rows).filter(|i| keep.has(*i) && demand.has(*i)) {
+            let Some(names) = blocks.get(i) else { continue };
             let (Some(tokens), Some(size)) = (prompt.get(i), size.get(i)) else { continue };
-            let names = blocks.value(i);
             let begin = self.blocks.len();
-            self.blocks.extend(names.as_primitive::<UInt64Type>().values());
+            self.blocks.extend(names);
             self.prompts.push(Prompt {
                 at: at.get(i),
                 prompt: tokens,

@@ -7,7 +7,6 @@ mod measured;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
-use arrow_array::RecordBatch;
 use plimsoll_study::End;
 use plimsoll_workload::{ClassHistory, History, Known, StepCount};
 
@@ -16,6 +15,7 @@ use super::series::{self, block_at};
 use super::survey::{self, Survey};
 use super::units::{Unit, in_order, units};
 use super::{Counts, ScanInput, damaged, end_of, task_hash};
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::row::SeriesRow;
 use crate::store::Ledger;
@@ -358,7 +358,7 @@ impl Reading<'_> {
         self.survey.clock.as_deref() == Some(survey::OWN_START)
     }
 
-    fn batch(&self, batch: &RecordBatch, own: &mut Stretch) -> Result<(), String> {
+    fn batch(&self, batch: &Columns, own: &mut Stretch) -> Result<(), String> {
         let at = Stamps::of(batch, "ts_arrival")?;
         let on_clock = survey::on_clock(batch, &self.survey.clock)?;
         let (keep, class) = (self.survey.kept(batch)?, self.survey.class_of(batch)?);
@@ -368,12 +368,12 @@ impl Reading<'_> {
         let real = |name: &str| Reals::of(batch, name);
         let (weight, queue) = (real("sample_weight")?, real("queue_s")?);
         let (ttft, e2e) = (real("ttft_s")?, real("e2e_s")?);
-        let attempt = Numbers::short(batch, "attempt")?;
+        let attempt = Numbers::of(batch, "attempt")?;
         let status = Codes::of(batch, "status", end_of)?;
         let whole_answer = Flags::of(batch, "response_cached")?;
         let file = if self.by_file() { Some(Codes::of(batch, "file", task_hash)?) } else { None };
         let mut latest = None;
-        for i in (0..batch.num_rows()).filter(|i| keep.has(*i)) {
+        for i in (0..batch.rows).filter(|i| keep.has(*i)) {
             let at = at.get(i).filter(|_| on_clock.has(i)).and_then(|at| self.range.since(at));
             if at.is_some_and(|at| !self.range.holds(at)) {
                 continue;

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{Array, ListArray};
 use plimsoll_study::JointLengths;
 
-use super::columns::{Numbers, Reals, Stamps};
+use super::columns::{Lists, Numbers, Reals, Stamps};
 use super::survey::{self, Demand, Survey};
 use super::units::{Unit, in_order, units};
 use super::{ScanInput, damaged};
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::store::Ledger;
 
@@ -94,14 +91,14 @@ impl Ledger {
     }
 }
 
-fn count(batch: &RecordBatch, survey: &Survey, own: &mut [JointLengths]) -> Result<(), String> {
+fn count(batch: &Columns, survey: &Survey, own: &mut [JointLengths]) -> Result<(), String> {
     let (keep, class) = (survey.kept(batch)?, survey.class_of(batch)?);
     let number = |name: &str| Numbers::of(batch, name);
     let (prompt, output, cached) =
         (number("prompt_tokens")?, number("output_tokens")?, number("cache_read_tokens")?);
     let weight = Reals::of(batch, "sample_weight")?;
     let demand = Demand::of(batch)?;
-    for i in (0..batch.num_rows()).filter(|i| keep.has(*i) && demand.has(*i)) {
+    for i in (0..batch.rows).filter(|i| keep.has(*i) && demand.has(*i)) {
         if let (Some(prompt), Some(output)) = (prompt.get(i), output.get(i)) {
             let weight = weight.get(i).unwrap_or(1.0);
             own[class.get(i) as usize].push(prompt, cached.get(i), output, weight);
@@ -110,7 +107,7 @@ fn count(batch: &RecordBatch, survey: &Survey, own: &mut [JointLengths]) -> Resu
     Ok(())
 }
 
-fn ask(batch: &RecordBatch, survey: &Survey, own: &mut Vec<Asked>) -> Result<(), String> {
+fn ask(batch: &Columns, survey: &Survey, own: &mut Vec<Asked>) -> Result<(), String> {
     let (keep, on_clock) = (survey.kept(batch)?, survey::on_clock(batch, &survey.clock)?);
     let at = Stamps::of(batch, "ts_arrival")?;
     let number = |name: &str| Numbers::of(batch, name);
@@ -119,11 +116,8 @@ fn ask(batch: &RecordBatch, survey: &Survey, own: &mut Vec<Asked>) -> Result<(),
     let size = number("block_tokens")?;
     let weight = Reals::of(batch, "sample_weight")?;
     let demand = Demand::of(batch)?;
-    let blocks: Option<&ListArray> =
-        batch.column_by_name("blocks").and_then(|column| column.as_list_opt::<i32>());
-    for i in (0..batch.num_rows()).filter(|i| keep.has(*i) && demand.has(*i)) {
-        let named = blocks.filter(|blocks| blocks.is_valid(i)).map(|blocks| blocks.value(i));
-        let named = named.map(|names| names.as_primitive::<UInt64Type>().values().to_vec());
+    let blocks = Lists::of(batch, "blocks");
+    for i in (0..batch.rows).filter(|i| keep.has(*i) && demand.has(*i)) {
         let since = |at: i64| Some(at.checked_sub(survey.first_ns?)? as f64 / 1e9);
         own.push(Asked {
             at_s: at.get(i).filter(|_| on_clock.has(i)).and_then(since),
@@ -131,7 +125,7 @@ fn ask(batch: &RecordBatch, survey: &Survey, own: &mut Vec<Asked>) -> Result<(),
             output: output.get(i),
             cached: cached.get(i),
             weight: weight.get(i).unwrap_or(1.0),
-            blocks: named.zip(size.get(i)),
+            blocks: blocks.get(i).cloned().zip(size.get(i)),
         });
     }
     Ok(())

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use plimsoll_stats::Seed;
 use plimsoll_study::{SeriesClient, SeriesInput, SeriesWindow};
 
-use super::damaged;
+use crate::column::read::each_batch;
 use crate::error::LedgerError;
 use crate::row::SeriesRow;
-use crate::store::{Ledger, read};
+use crate::store::Ledger;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -50,27 +50,33 @@ impl Found {
         let mut lengths: BTreeMap<String, Vec<SeriesRow>> = BTreeMap::new();
         let mut first = i64::MAX;
         for part in &ledger.manifest().series {
-            let path = ledger.path(&part.file);
-            for batch in read(&path)? {
-                let batch = batch.map_err(|error| damaged(&path, error.to_string()))?;
-                for row in SeriesRow::of_batch(&batch).map_err(|problem| damaged(&path, problem))? {
-                    let (Some(class), Some(start)) = (row.class.clone(), row.start) else {
-                        continue;
-                    };
-                    let Some(window) = row.window_s.filter(|window| *window >= 1.0) else {
-                        continue;
-                    };
-                    // How a replica fared is no demand: its model has it already.
-                    if row.replica.is_some() {
-                        continue;
-                    }
-                    first = first.min(start);
-                    if row.requests.is_some() {
-                        let group = (group_of(&row, &class).to_owned(), window as u64);
-                        rates.entry(group).or_default().entry(class).or_default().push(row);
-                    } else if row.basis.is_none() {
-                        lengths.entry(class).or_default().push(row);
-                    }
+            let mut rows = Vec::new();
+            each_batch(
+                &ledger.path(&part.file),
+                SeriesRow::schema(),
+                |_| true,
+                |batch| {
+                    rows.extend(SeriesRow::of_columns(&batch));
+                    Ok(())
+                },
+            )?;
+            for row in rows {
+                let (Some(class), Some(start)) = (row.class.clone(), row.start) else {
+                    continue;
+                };
+                let Some(window) = row.window_s.filter(|window| *window >= 1.0) else {
+                    continue;
+                };
+                // How a replica fared is no demand: its model has it already.
+                if row.replica.is_some() {
+                    continue;
+                }
+                first = first.min(start);
+                if row.requests.is_some() {
+                    let group = (group_of(&row, &class).to_owned(), window as u64);
+                    rates.entry(group).or_default().entry(class).or_default().push(row);
+                } else if row.basis.is_none() {
+                    lengths.entry(class).or_default().push(row);
                 }
             }
         }

@@ -1,6 +1,5 @@
 //! What requests got: how long they waited, what was refused, what it cost and how their tasks ended.
 
-use arrow_array::RecordBatch;
 use plimsoll_stats::Sketch;
 use plimsoll_study::End;
 use plimsoll_workload::Known;
@@ -10,6 +9,7 @@ use super::history::{Range, is_answered, is_first};
 use super::survey::{self, Demand, Survey};
 use super::units::{Unit, in_order, units};
 use super::{Classing, Counts, ScanInput, Verdicts, damaged, end_of, task_hash, verdicts};
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::store::Ledger;
 
@@ -168,7 +168,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn batch(&self, batch: &RecordBatch, own: &mut Sums) -> Result<(), String> {
+    fn batch(&self, batch: &Columns, own: &mut Sums) -> Result<(), String> {
         let at = Stamps::of(batch, "ts_arrival")?;
         let on_clock = survey::on_clock(batch, &self.survey.clock)?;
         let (keep, class) = (self.survey.kept(batch)?, self.survey.class_of(batch)?);
@@ -177,13 +177,13 @@ impl Reading<'_> {
         let real = |name: &str| Reals::of(batch, name);
         let (weight, cost) = (real("sample_weight")?, real("cost_usd")?);
         let (ttft, e2e) = (real("ttft_s")?, real("e2e_s")?);
-        let attempt = Numbers::short(batch, "attempt")?;
+        let attempt = Numbers::of(batch, "attempt")?;
         let status = Codes::of(batch, "status", end_of)?;
         let success = Flags::of(batch, "success")?;
         let task = Codes::of(batch, "task_id", task_hash)?;
         let request = Codes::of(batch, "request_id", task_hash)?;
         let source = Codes::of(batch, "source", task_hash)?;
-        for i in (0..batch.num_rows()).filter(|i| keep.has(*i) && demand.has(*i)) {
+        for i in (0..batch.rows).filter(|i| keep.has(*i) && demand.has(*i)) {
             if !self.range.has(at.get(i).filter(|_| on_clock.has(i))) {
                 continue;
             }

@@ -6,12 +6,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow_array::RecordBatch;
 use wildmatch::WildMatch;
 
 use super::columns::{Codes, Flags, Reals, Stamps};
 use super::units::{self, Unit, in_order};
 use super::{Classing, NamedClass, OTHER, ScanInput, damaged, text_column};
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::store::Ledger;
 
@@ -106,7 +106,7 @@ const LOOKED_AT: [&str; 4] = ["tenant", "user", "response_cached", "sample_weigh
 pub(super) fn says_any(ledger: &Ledger, columns: &[&str]) -> Result<bool, LedgerError> {
     for part in &ledger.manifest().requests {
         let metadata = units::metadata(&ledger.path(&part.file))?;
-        let mut groups = metadata.metadata().row_groups().iter();
+        let mut groups = metadata.row_groups().iter();
         if groups.any(|group| columns.iter().any(|column| units::says(group, column))) {
             return Ok(true);
         }
@@ -133,7 +133,7 @@ fn look(
 impl Found {
     fn batch(
         &mut self,
-        batch: &RecordBatch,
+        batch: &Columns,
         columns: &[String],
         only: &[(String, String)],
     ) -> Result<(), String> {
@@ -149,7 +149,7 @@ impl Found {
         // By the code of the clock; the last place is for rows that do not say it.
         let unsaid = clock.names.len();
         let mut clocks: Vec<Option<OnClock>> = vec![None; unsaid + 1];
-        for i in (0..batch.num_rows()).filter(|i| keep.has(*i) && demand.has(*i)) {
+        for i in (0..batch.rows).filter(|i| keep.has(*i) && demand.has(*i)) {
             if let Some(at) = at.get(i) {
                 let one = OnClock { rows: 1, first_ns: at, last_ns: at };
                 match &mut clocks[clock.codes.get(i).map_or(unsaid, |code| code as usize)] {
@@ -376,7 +376,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(batch: &'a RecordBatch, column: &str) -> Result<Self, String> {
+    fn of(batch: &'a Columns, column: &str) -> Result<Self, String> {
         let mut names = Vec::new();
         let codes = Codes::of(batch, column, |name| {
             names.push(name.to_owned());
@@ -414,7 +414,7 @@ pub(super) struct Demand<'a> {
 }
 
 impl<'a> Demand<'a> {
-    pub(super) fn of(batch: &'a RecordBatch) -> Result<Self, String> {
+    pub(super) fn of(batch: &'a Columns) -> Result<Self, String> {
         Ok(Self {
             whole_answer: Flags::of(batch, "response_cached")?,
             weight: Reals::of(batch, "sample_weight")?,
@@ -427,18 +427,18 @@ impl<'a> Demand<'a> {
 }
 
 /// Rows that have the clock that is common to all.
-pub(super) fn on_clock(batch: &RecordBatch, clock: &Option<String>) -> Result<Mask, String> {
+pub(super) fn on_clock(batch: &Columns, clock: &Option<String>) -> Result<Mask, String> {
     let Some(clock) = clock else { return Ok(Mask::None) };
     let own = Codes::of(batch, "clock", |name| name == clock)?;
     let unsaid = clock == UTC;
-    Ok(Mask::These((0..batch.num_rows()).map(|i| own.get(i).unwrap_or(unsaid)).collect()))
+    Ok(Mask::These((0..batch.rows).map(|i| own.get(i).unwrap_or(unsaid)).collect()))
 }
 
-fn kept(batch: &RecordBatch, only: &[(String, String)]) -> Result<Mask, String> {
+fn kept(batch: &Columns, only: &[(String, String)]) -> Result<Mask, String> {
     if only.is_empty() {
         return Ok(Mask::All);
     }
-    let mut rows = vec![true; batch.num_rows()];
+    let mut rows = vec![true; batch.rows];
     for (column, value) in only {
         let pattern = WildMatch::new(value);
         let own = Codes::of(batch, column, |name| pattern.matches(name))?;
@@ -535,11 +535,11 @@ impl Survey {
             .collect()
     }
 
-    pub(super) fn kept(&self, batch: &RecordBatch) -> Result<Mask, String> {
+    pub(super) fn kept(&self, batch: &Columns) -> Result<Mask, String> {
         kept(batch, &self.only)
     }
 
-    pub(super) fn class_of(&self, batch: &RecordBatch) -> Result<ClassOf, String> {
+    pub(super) fn class_of(&self, batch: &Columns) -> Result<ClassOf, String> {
         if self.columns.is_empty() {
             return Ok(ClassOf::One);
         }
@@ -551,8 +551,8 @@ impl Survey {
             })?);
         }
         let mut last: Option<(Vec<Option<u32>>, u32)> = None;
-        let mut classes = Vec::with_capacity(batch.num_rows());
-        for i in 0..batch.num_rows() {
+        let mut classes = Vec::with_capacity(batch.rows);
+        for i in 0..batch.rows {
             let same = last.as_ref().filter(|(key, _)| {
                 key.iter().zip(&columns).all(|(value, column)| *value == column.get(i).flatten())
             });
@@ -571,7 +571,7 @@ impl Survey {
         Ok(ClassOf::These(classes))
     }
 
-    pub(super) fn client_of<'a>(&self, batch: &'a RecordBatch) -> Result<ClientOf<'a>, String> {
+    pub(super) fn client_of<'a>(&self, batch: &'a Columns) -> Result<ClientOf<'a>, String> {
         let place = |name: &str| {
             let place = self.clients.binary_search_by(|client| client.as_str().cmp(name));
             place.ok().and_then(|i| u32::try_from(i).ok())

@@ -1,28 +1,21 @@
 //! Stretches of time that do not overlap, and threads that read them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::damaged;
+use crate::column::Columns;
+use crate::column::read::Opened;
 use crate::error::LedgerError;
+use crate::row::Row;
 use crate::store::Ledger;
-
-/// Rows that are decoded at a time: they and what is made of them stay in the cache.
-const BATCH_ROWS: usize = 8192;
 
 /// Row groups that are gathered together, as parts of the manifest and groups of those.
 #[derive(Clone, Debug)]
@@ -39,7 +32,7 @@ pub(super) fn units(ledger: &Ledger, clock: &Option<String>) -> Result<Vec<Unit>
     for (i, part) in ledger.manifest().requests.iter().enumerate() {
         let path = ledger.path(&part.file);
         let metadata = metadata(&path)?;
-        let groups = metadata.metadata().row_groups();
+        let groups = metadata.row_groups();
         let all = || (0..groups.len()).map(|g| (i, g)).collect::<Vec<_>>();
         let own = part.clocks.iter().find(|span| Some(&span.clock) == clock.as_ref());
         let Some(own) = own else {
@@ -88,7 +81,7 @@ pub(super) fn groups(ledger: &Ledger, columns: &[&'static str]) -> Result<Groups
     let mut order: Vec<(Option<i64>, (usize, usize))> = Vec::new();
     for (i, part) in ledger.manifest().requests.iter().enumerate() {
         let metadata = metadata(&ledger.path(&part.file))?;
-        for (g, group) in metadata.metadata().row_groups().iter().enumerate() {
+        for (g, group) in metadata.row_groups().iter().enumerate() {
             order.push((stamps(group).map(|(first, _)| first), (i, g)));
             said.extend(columns.iter().copied().filter(|column| says(group, column)));
             retried |= is_retried(group);
@@ -132,24 +125,17 @@ pub(super) fn says(group: &RowGroupMetaData, name: &str) -> bool {
     })
 }
 
-pub(super) fn metadata(path: &Path) -> Result<ArrowReaderMetadata, LedgerError> {
-    let file = open(path)?;
-    ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-        .map_err(|error| damaged(path, error.to_string()))
-}
-
-fn open(path: &Path) -> Result<File, LedgerError> {
-    let failed = |source| LedgerError::Disk { path: path.to_owned(), doing: "read", source };
-    File::open(path).map_err(failed)
+pub(super) fn metadata(path: &Path) -> Result<ParquetMetaData, LedgerError> {
+    Ok(Opened::at(path)?.metadata)
 }
 
 impl Unit {
-    /// Reads some columns of every row; columns of text come as dictionaries.
+    /// Reads some columns of every row.
     pub(super) fn read(
         &self,
         ledger: &Ledger,
         columns: &BTreeSet<&str>,
-        mut each: impl FnMut(&Path, &RecordBatch) -> Result<(), LedgerError>,
+        mut each: impl FnMut(&Path, &Columns) -> Result<(), LedgerError>,
     ) -> Result<(), LedgerError> {
         let mut by_part: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (part, group) in &self.groups {
@@ -157,40 +143,18 @@ impl Unit {
         }
         for (part, groups) in by_part {
             let path = ledger.path(&ledger.manifest().requests[part].file);
-            let bad = |error: parquet::errors::ParquetError| damaged(&path, error.to_string());
-            let file = open(&path)?;
-            let plain = metadata(&path)?;
-            let coded = ArrowReaderOptions::new().with_schema(Arc::new(coded(plain.schema())));
-            let metadata =
-                ArrowReaderMetadata::try_new(Arc::clone(plain.metadata()), coded).map_err(bad)?;
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-            let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-            let batches = builder
-                .with_projection(mask)
-                .with_row_groups(groups)
-                .with_batch_size(BATCH_ROWS)
-                .build()
-                .map_err(bad)?;
-            for batch in batches {
-                each(&path, &batch.map_err(|error| damaged(&path, error.to_string()))?)?;
+            let bad = |error: ParquetError| damaged(&path, error.to_string());
+            let opened = Opened::at(&path)?;
+            for group in groups {
+                let wanted = |name: &str| columns.contains(name);
+                let mut group = opened.group(group, Row::schema(), wanted).map_err(bad)?;
+                while let Some(batch) = group.next().map_err(bad)? {
+                    each(&path, &batch)?;
+                }
             }
         }
         Ok(())
     }
-}
-
-/// A schema whose texts are dictionaries.
-fn coded(schema: &Schema) -> Schema {
-    let code = |field: &Field| match field.data_type() {
-        DataType::Utf8 => {
-            let dictionary =
-                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-            field.clone().with_data_type(dictionary)
-        }
-        _ => field.clone(),
-    };
-    let fields: Vec<Field> = schema.fields().iter().map(|field| code(field)).collect();
-    Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
 /// Works on every item on several threads, and takes the results in the order of the items.

@@ -7,7 +7,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
-use arrow_array::RecordBatch;
 use plimsoll_cost::{
     Dimension, End, Key, Period, Place, Pricing, Sums, Table, Tasks, TokenTable, Usage,
 };
@@ -22,6 +21,7 @@ use super::units::{self, Groups, Unit, in_order};
 use super::{
     Classing, Counts, NamedClass, OTHER, ScanInput, Verdicts, damaged, end_of, task_hash, verdicts,
 };
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::store::Ledger;
 
@@ -197,7 +197,7 @@ impl MeantRows<'_> {
 }
 
 impl<'a> Meant<'a> {
-    fn rows<'b>(&'b self, batch: &'b RecordBatch) -> Result<MeantRows<'b>, String> {
+    fn rows<'b>(&'b self, batch: &'b Columns) -> Result<MeantRows<'b>, String> {
         Ok(MeantRows {
             keep: self.survey.kept(batch)?,
             at: Stamps::of(batch, "ts_arrival")?,
@@ -244,13 +244,13 @@ impl<'a> Meant<'a> {
 
     fn count(
         &self,
-        batch: &RecordBatch,
+        batch: &Columns,
         dimensions: &[Dimension],
         own: &mut [Count],
     ) -> Result<(), String> {
         let rows = self.rows(batch)?;
         let counted: Vec<usize> =
-            (0..batch.num_rows()).filter(|i| matches!(rows.fate(*i), Fate::Counted(..))).collect();
+            (0..batch.rows).filter(|i| matches!(rows.fate(*i), Fate::Counted(..))).collect();
         for (dimension, own) in dimensions.iter().zip(own) {
             let Count { rows, known } = own;
             let codes = Codes::again(batch, dimension.name(), known, |name| {
@@ -373,12 +373,7 @@ impl Reading<'_> {
         self.meant.survey.clock.as_deref() == Some(survey::OWN_START)
     }
 
-    fn batch(
-        &self,
-        batch: &RecordBatch,
-        own: &mut Stretch,
-        names: &mut Names,
-    ) -> Result<(), String> {
+    fn batch(&self, batch: &Columns, own: &mut Stretch, names: &mut Names) -> Result<(), String> {
         let rows = self.meant.rows(batch)?;
         let class = self.meant.survey.class_of(batch)?;
         let number = |name: &str| Numbers::of(batch, name);
@@ -386,7 +381,7 @@ impl Reading<'_> {
         let (cached, written) = (number("cache_read_tokens")?, number("cache_write_tokens")?);
         let real = |name: &str| Reals::of(batch, name);
         let (prefill, decode, cost) = (real("prefill_s")?, real("decode_s")?, real("cost_usd")?);
-        let attempt = Numbers::short(batch, "attempt")?;
+        let attempt = Numbers::of(batch, "attempt")?;
         let end = Codes::of(batch, "status", end_of)?;
         let is_batch = Codes::of(batch, "tier", |tier| tier == BATCH)?;
         let success = Flags::of(batch, "success")?;
@@ -401,7 +396,7 @@ impl Reading<'_> {
             let number = |name: &str| own.number(name);
             values.push((Codes::again(batch, own.dimension.name(), known, number)?, own.none));
         }
-        for i in 0..batch.num_rows() {
+        for i in 0..batch.rows {
             let (at, weight) = match rows.fate(i) {
                 Fate::Counted(at, weight) => (at, weight),
                 other => {

@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 use std::num::NonZero;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{TimestampNanosecondType, UInt32Type};
-use arrow_array::{Array, RecordBatch};
-
+use super::columns::{Numbers, Stamps};
 use super::units::{Unit, in_order, units};
 use super::{damaged, survey};
+use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::store::Ledger;
 
@@ -75,27 +73,21 @@ impl Ledger {
 }
 
 fn add(
-    batch: &RecordBatch,
+    batch: &Columns,
     mask: &survey::Mask,
     first: i64,
     width: i64,
     own: &mut Sums,
 ) -> Result<(), String> {
-    let column =
-        |name: &str| batch.column_by_name(name).ok_or_else(|| format!("has no column `{name}`"));
-    let stamps = column("ts_arrival")?.as_primitive::<TimestampNanosecondType>();
-    let prompts = column("prompt_tokens")?.as_primitive::<UInt32Type>();
-    let outputs = column("output_tokens")?.as_primitive::<UInt32Type>();
-    let known = |column: &arrow_array::UInt32Array, i: usize| {
-        if column.is_valid(i) { u64::from(column.value(i)) } else { 0 }
-    };
+    let stamps = Stamps::of(batch, "ts_arrival")?;
+    let (prompts, outputs) =
+        (Numbers::of(batch, "prompt_tokens")?, Numbers::of(batch, "output_tokens")?);
+    let known = |column: &Numbers<'_>, i: usize| column.get(i).map_or(0, u64::from);
     // Rows come in order for the most part: the window of one is that of the last, or the next.
     let (mut window, mut until) = (usize::MAX, i64::MIN);
-    for i in 0..batch.num_rows() {
-        if stamps.is_null(i) || !mask.has(i) {
-            continue;
-        }
-        let Some(at) = stamps.value(i).checked_sub(first) else { continue };
+    for i in 0..batch.rows {
+        let at = stamps.get(i).filter(|_| mask.has(i));
+        let Some(at) = at.and_then(|at| at.checked_sub(first)) else { continue };
         if at >= until || at < until - width {
             window =
                 usize::try_from(at / width).map_err(|_| "has a row before its first".to_owned())?;
@@ -113,8 +105,8 @@ fn add(
         }
         let sum = &mut own.1[window - own.0];
         sum.rows += 1;
-        sum.prompt_tokens += known(prompts, i);
-        sum.output_tokens += known(outputs, i);
+        sum.prompt_tokens += known(&prompts, i);
+        sum.output_tokens += known(&outputs, i);
     }
     Ok(())
 }

@@ -4,29 +4,22 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::TimestampNanosecondType;
-use arrow_array::{Array, BooleanArray, RecordBatch};
-use arrow_schema::SchemaRef;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::SchemaDescPtr;
 
 use super::disk::{Disk, Page as DiskPage};
 use super::manifest::{ClockSpan, Manifest, Part, REJECTS, Rejects, RequestPart, staged_rejects};
 use super::{Ledger, Lock};
+use crate::column::Columns;
+use crate::column::read::each_batch;
+use crate::column::write::Writer;
 use crate::error::LedgerError;
 use crate::row::{OutcomeRow, OutcomeRows, RejectRow, RejectRows, Row, SeriesRow, SeriesRows};
 
 /// Days that are open at once; the least recently used is closed for another.
 const OPEN_DAYS_MAX: usize = 32;
-/// Rows of a row group: what a thread reads at a time.
-const GROUP_ROWS: usize = 1 << 18;
 /// Rejects that are held in memory before they are written.
 const REJECTS_HELD: usize = 1 << 14;
 /// No more rows than this are expected, whatever the files' sizes.
@@ -54,13 +47,13 @@ pub(crate) struct Batch {
     series: Vec<SeriesRow>,
     rejects: Vec<RejectRow>,
     /// Rejects that are written already: the file, and how many are in it.
-    staged: Option<(ArrowWriter<DiskPage>, u64)>,
+    staged: Option<(Writer<DiskPage>, u64)>,
     _lock: Lock,
 }
 
 /// A day that is being written.
 struct Day {
-    writer: ArrowWriter<DiskPage>,
+    writer: Writer<DiskPage>,
     part: RequestPart,
     path: PathBuf,
     used: u64,
@@ -145,7 +138,7 @@ impl Batch {
     /// Adds requests and says how many are new.
     pub(crate) fn requests(
         &mut self,
-        rows: &RecordBatch,
+        rows: &Columns,
         keys: &[u128],
         stamps: &[Option<i64>],
     ) -> Result<u64, LedgerError> {
@@ -164,21 +157,24 @@ impl Batch {
         present.sort_unstable();
         present.dedup();
         for day in present {
-            let mask = days.iter().zip(&new).map(|(of, new)| *new && *of == day);
-            let all = added == rows.num_rows() && days.iter().all(|of| *of == day);
+            let all = added == rows.rows && days.iter().all(|of| *of == day);
             if all {
-                self.write_day(&day_name(day), rows)?;
+                self.write_day(&day_name(day), rows, stamps)?;
             } else {
-                let mask = BooleanArray::from(mask.collect::<Vec<_>>());
-                let of_day = arrow_select::filter::filter_record_batch(rows, &mask)
-                    .expect("a mask as long as the rows");
-                self.write_day(&day_name(day), &of_day)?;
+                let keep = days.iter().zip(&new).map(|(of, new)| *new && *of == day);
+                let keep: Vec<bool> = keep.collect();
+                self.write_day(&day_name(day), &rows.filter(&keep), &pick(stamps, &keep))?;
             }
         }
         Ok(added as u64)
     }
 
-    fn write_day(&mut self, name: &str, rows: &RecordBatch) -> Result<(), LedgerError> {
+    fn write_day(
+        &mut self,
+        name: &str,
+        rows: &Columns,
+        stamps: &[Option<i64>],
+    ) -> Result<(), LedgerError> {
         if !self.open.contains_key(name) {
             if self.open.len() >= OPEN_DAYS_MAX {
                 let oldest = self.open.iter().min_by_key(|(_, day)| day.used);
@@ -196,8 +192,8 @@ impl Batch {
         self.used += 1;
         let day = self.open.get_mut(name).expect("just opened");
         day.used = self.used;
-        day.part.rows += rows.num_rows() as u64;
-        count_clocks(rows, &mut day.part.clocks);
+        day.part.rows += rows.rows as u64;
+        count_clocks(rows, stamps, &mut day.part.clocks);
         day.writer.write(rows).map_err(|source| unwritten(&day.path, source))
     }
 
@@ -257,12 +253,12 @@ impl Batch {
         if !self.outcomes.is_empty() {
             let mut rows = OutcomeRows::new();
             self.outcomes.iter().for_each(|row| rows.push(row));
-            manifest.outcomes.push(self.table("outcomes", &rows.finish())?);
+            manifest.outcomes.push(self.table("outcomes", OutcomeRow::schema(), &rows.finish())?);
         }
         if !self.series.is_empty() {
             let mut rows = SeriesRows::new();
             self.series.iter().for_each(|row| rows.push(row));
-            manifest.series.push(self.table("series", &rows.finish())?);
+            manifest.series.push(self.table("series", SeriesRow::schema(), &rows.finish())?);
         }
         if !nothing {
             manifest.keys.push(self.write_keys()?);
@@ -275,13 +271,18 @@ impl Batch {
         Ok(true)
     }
 
-    fn table(&self, name: &str, rows: &RecordBatch) -> Result<Part, LedgerError> {
+    fn table(
+        &self,
+        name: &str,
+        schema: &SchemaDescPtr,
+        rows: &Columns,
+    ) -> Result<Part, LedgerError> {
         let file = format!("{name}/{:06}.parquet", self.number);
         let path = self.directory.join(&file);
-        let mut writer = writer(&self.disk, &path, rows.schema())?;
+        let mut writer = writer(&self.disk, &path, schema)?;
         writer.write(rows).map_err(|source| unwritten(&path, source))?;
         finish(&self.disk, &path, writer)?;
-        Ok(Part { file, rows: rows.num_rows() as u64 })
+        Ok(Part { file, rows: rows.rows as u64 })
     }
 
     fn keys_file(&self) -> String {
@@ -325,11 +326,15 @@ impl Batch {
             let mut rows = 0;
             // Whoever has looked at them may have removed them.
             if self.manifest.rejects.is_some() && old.is_file() {
-                for batch in read(&old)? {
-                    let batch = batch.map_err(|error| damaged(&old, error.to_string()))?;
-                    rows += batch.num_rows() as u64;
-                    writer.write(&batch).map_err(|source| unwritten(&path, source))?;
-                }
+                each_batch(
+                    &old,
+                    RejectRow::schema(),
+                    |_| true,
+                    |batch| {
+                        rows += batch.rows as u64;
+                        writer.write(&batch).map_err(|source| unwritten(&path, source))
+                    },
+                )?;
             }
             self.staged = Some((writer, rows));
         }
@@ -435,60 +440,26 @@ fn read_keys(path: &Path, rows: u64, keys: &mut Keys) -> Result<(), LedgerError>
     let (whole, rest) = bytes.as_chunks::<16>();
     if whole.len() as u64 != rows || !rest.is_empty() {
         let problem = format!("has {} bytes, not {} of {rows} keys", bytes.len(), rows * 16);
-        return Err(damaged(path, problem));
+        return Err(LedgerError::damaged(path, problem));
     }
     keys.extend(whole.iter().map(|key| u128::from_le_bytes(*key)));
     Ok(())
 }
 
-/// A reader of a whole Parquet file of ours.
-pub(crate) fn read(
-    path: &Path,
-) -> Result<parquet::arrow::arrow_reader::ParquetRecordBatchReader, LedgerError> {
-    let file = std::fs::File::open(path).map_err(|source| LedgerError::Disk {
-        path: path.to_owned(),
-        doing: "read",
-        source,
-    })?;
-    ParquetRecordBatchReaderBuilder::try_new(file)
-        .and_then(ParquetRecordBatchReaderBuilder::build)
-        .map_err(|error| damaged(path, error.to_string()))
-}
-
-fn damaged(path: &Path, problem: String) -> LedgerError {
-    LedgerError::Damaged { path: path.to_owned(), problem }
-}
-
 fn writer(
     disk: &Disk,
     path: &Path,
-    schema: SchemaRef,
-) -> Result<ArrowWriter<DiskPage>, LedgerError> {
+    schema: &SchemaDescPtr,
+) -> Result<Writer<DiskPage>, LedgerError> {
     if let Some(parent) = path.parent() {
         disk.make_directory(parent)?;
     }
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(GROUP_ROWS));
-    // What is different in every row gains nothing from a dictionary.
-    for (column, encoding) in [
-        ("request_id", Encoding::PLAIN),
-        ("ts_arrival", Encoding::DELTA_BINARY_PACKED),
-        ("line", Encoding::DELTA_BINARY_PACKED),
-    ] {
-        let column = ColumnPath::from(column);
-        properties = properties
-            .set_column_dictionary_enabled(column.clone(), false)
-            .set_column_encoding(column, encoding);
-    }
     let page = disk.create(path)?;
-    ArrowWriter::try_new(page, schema, Some(properties.build()))
-        .map_err(|source| unwritten(path, source))
+    Writer::new(page, schema).map_err(|source| unwritten(path, source))
 }
 
-fn finish(disk: &Disk, path: &Path, mut writer: ArrowWriter<DiskPage>) -> Result<(), LedgerError> {
-    writer.finish().map_err(|source| unwritten(path, source))?;
-    writer.inner_mut().sync()?;
+fn finish(disk: &Disk, path: &Path, mut writer: Writer<DiskPage>) -> Result<(), LedgerError> {
+    writer.finish().map_err(|source| unwritten(path, source))?.sync()?;
     disk.sync_directory_of(path)
 }
 
@@ -513,16 +484,16 @@ fn day_name(day: Option<i64>) -> String {
     date.map_or_else(|| "unknown".to_owned(), |date| date.to_string())
 }
 
-fn count_clocks(rows: &RecordBatch, clocks: &mut Vec<ClockSpan>) {
-    let column = |name| rows.column_by_name(name).expect("a column of requests");
-    let stamps = column("ts_arrival").as_primitive::<TimestampNanosecondType>();
-    let names = column("clock").as_string::<i32>();
-    for i in 0..rows.num_rows() {
-        if stamps.is_null(i) {
-            continue;
-        }
-        let (at, name) =
-            (stamps.value(i), if names.is_null(i) { "absolute" } else { names.value(i) });
+fn pick(stamps: &[Option<i64>], keep: &[bool]) -> Vec<Option<i64>> {
+    stamps.iter().zip(keep).filter(|(_, keep)| **keep).map(|(at, _)| *at).collect()
+}
+
+fn count_clocks(rows: &Columns, stamps: &[Option<i64>], clocks: &mut Vec<ClockSpan>) {
+    let names = rows.get("clock").and_then(|column| column.texts());
+    let names = names.into_iter().flatten().chain(std::iter::repeat(None));
+    for (at, name) in stamps.iter().zip(names) {
+        let Some(at) = *at else { continue };
+        let name = name.unwrap_or("absolute");
         match clocks.iter_mut().find(|span| span.clock == name) {
             Some(span) => {
                 span.rows += 1;

@@ -104,10 +104,10 @@ fn show(row: &Row) -> String {
 fn check(golden: &str, format: &str, expect: &[&str]) {
     let (name, page) = read(golden);
     let mut lines: Vec<String> = Vec::new();
-    let rows = page.requests.finish();
-    for row in Row::of_batch(&rows).unwrap() {
+    let rows = Row::of_columns(&page.requests.finish());
+    for row in &rows {
         assert_eq!(row.clock.as_deref(), row.ts_arrival.map(|_| "absolute"));
-        lines.push(show(&row));
+        lines.push(show(row));
     }
     for it in &page.outcomes {
         let task = it.task_id.as_deref().unwrap_or("?");
@@ -128,7 +128,7 @@ fn check(golden: &str, format: &str, expect: &[&str]) {
         assert_eq!(have, want, "{golden}");
     }
     assert_eq!(rest.len(), expect.len(), "{golden}: {rest:#?}");
-    let read = rows.num_rows() + page.outcomes.len() + page.rejects.len();
+    let read = rows.len() + page.outcomes.len() + page.rejects.len();
     let others: u64 = page.others.values().sum();
     assert_eq!(page.read, read as u64 + others, "{golden}");
 }

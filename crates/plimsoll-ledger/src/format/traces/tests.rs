@@ -3,15 +3,11 @@
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::TimestampNanosecondType;
-use arrow_array::{Array, RecordBatch};
-use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
 use crate::page::Key;
-use crate::row::{OutcomeRows, SeriesRows};
+use crate::row::Row;
 
 /// A page whose relative clocks begin with the year 2026.
 fn page(file: &str) -> Page {
@@ -64,12 +60,10 @@ fn read(file: &str, text: &str, table: Option<&dyn Table>, json: Option<&dyn Jso
 
 /// Whatever is known of each row, as `column=value`; rejects with `!` before their line.
 fn said(page: Page) -> Vec<String> {
-    let list = |rows: &[RecordBatch]| rows.iter().flat_map(lines_of).collect::<Vec<_>>();
-    let mut outcomes = OutcomeRows::new();
-    page.outcomes.iter().for_each(|row| outcomes.push(row));
-    let mut series = SeriesRows::new();
-    page.series.iter().for_each(|row| series.push(row));
-    let mut said = list(&[page.requests.finish(), outcomes.finish(), series.finish()]);
+    let mut said: Vec<String> =
+        Row::of_columns(&page.requests.finish()).iter().map(|row| line_of(row.fields())).collect();
+    said.extend(page.outcomes.iter().map(|row| line_of(row.fields())));
+    said.extend(page.series.iter().map(|row| line_of(row.fields())));
     said.extend(page.rejects.iter().map(|reject| {
         let field = reject.field.as_deref().map_or(String::new(), |field| format!("`{field}` "));
         format!(
@@ -81,35 +75,27 @@ fn said(page: Page) -> Vec<String> {
     said
 }
 
-fn lines_of(batch: &RecordBatch) -> Vec<String> {
-    let value = |column: &dyn Array, row: usize| match column
-        .as_primitive_opt::<TimestampNanosecondType>()
-    {
-        Some(times) => {
-            Timestamp::from_nanosecond(times.value(row).into()).expect("a moment").to_string()
+fn line_of(fields: serde_json::Map<String, Value>) -> String {
+    let shown = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(Value::to_string).collect();
+            format!("[{}]", items.join(", "))
         }
-        None => arrow_cast::display::array_value_to_string(column, row).expect("a value"),
+        other => other.to_string(),
     };
-    let line = |row: usize| {
-        let mut known = Vec::new();
-        let schema = batch.schema();
-        for (field, column) in schema.fields().iter().zip(batch.columns()) {
-            if column.is_null(row) || ["source", "file", "line"].contains(&field.name().as_str()) {
-                continue;
-            }
-            let value = value(column, row);
-            let made = field.name() == "request_id"
-                && value.len() == 16
-                && value.bytes().all(|b| b.is_ascii_hexdigit());
-            let first = field.name() == "attempt" && value == "1";
-            if !made && !first {
-                known.push(format!("{}={value}", field.name()));
-            }
+    let mut known = Vec::new();
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let value = shown(value);
+        let made = name == "request_id"
+            && value.len() == 16
+            && value.bytes().all(|b| b.is_ascii_hexdigit());
+        let first = name == "attempt" && value == "1";
+        if !["source", "file", "line"].contains(&name.as_str()) && !made && !first {
+            known.push(format!("{name}={value}"));
         }
-        let number = batch.column_by_name("line").map(|column| value(column, row));
-        format!("{}: {}", number.expect("a line"), known.join(" "))
-    };
-    (0..batch.num_rows()).map(line).collect()
+    }
+    format!("{}: {}", shown(&fields["line"]), known.join(" "))
 }
 
 fn golden(file: &str) -> String {
@@ -565,7 +551,7 @@ fn public_files_have_their_rows() {
         let page = read(file.trim_end_matches(".gz"), &unpacked(file), None, None);
         assert_eq!((page.requests.len(), page.rejects.len()), (rows, 0), "{file}");
         let figures = &stats["traces"][figures];
-        let requests = Row::of_batch(&page.requests.finish()).expect("rows");
+        let requests = Row::of_columns(&page.requests.finish());
         let sum = |of: fn(&Row) -> Option<u32>| -> f64 {
             requests.iter().filter_map(of).map(f64::from).sum()
         };
@@ -667,18 +653,12 @@ fn public_sessions_have_their_requests() {
         assert!(page.rejects.is_empty(), "{file}: {:?}", page.rejects);
         sessions += 1;
         requests += page.requests.len();
-        let batch = page.requests.finish();
-        let tokens = |name: &str| {
-            let column = batch.column_by_name(name).expect(name);
-            let column = column.as_primitive::<arrow_array::types::UInt32Type>();
-            column.iter().flatten().map(u64::from).sum::<u64>()
-        };
-        prompt += tokens("prompt_tokens");
-        output += tokens("output_tokens");
-        let column = |name: &str| batch.column_by_name(name).expect(name);
-        ttft += batch.num_rows() - column("ttft_s").null_count();
-        let times = column("e2e_s").as_primitive::<arrow_array::types::Float64Type>();
-        e2e += times.iter().flatten().sum::<f64>();
+        for row in Row::of_columns(&page.requests.finish()) {
+            prompt += row.prompt_tokens.map_or(0, u64::from);
+            output += row.output_tokens.map_or(0, u64::from);
+            ttft += usize::from(row.ttft_s.is_some());
+            e2e += row.e2e_s.unwrap_or(0.0);
+        }
     });
     assert_eq!(
         (figures["sessions"].as_u64(), figures["requests"].as_u64()),
