@@ -40,7 +40,7 @@ pub fn app(desk: Arc<dyn Desk>, config: Config) -> Router {
         version: desk.version().to_owned(),
         openapi: api::describe(&endpoints).to_string(),
         assets: assets(config.charts),
-        metrics: Metrics::default(),
+        metrics: Metrics::new(),
         quick: Line::new("questions", limits.what_ifs, limits.what_ifs_waiting),
         what_ifs: Line::new("what-ifs", limits.what_ifs, limits.what_ifs_waiting),
         jobs: Jobs::new(&limits),

@@ -3,7 +3,6 @@
 //! One port answers all of them: `/metrics` in the text of Prometheus, `/v1/…` in JSON (KEDA's `metrics-api`), and KEDA's external scaler over gRPC. None of them is ever told a zero
 //! that means "unknown": what is not known is not there.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -11,11 +10,15 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
-use plimsoll_study::{Advice, Drift, PoolAdvice, ReplicaNow};
+use plimsoll_study::{Advice, PoolAdvice};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use crate::exposition::{CONTENT_TYPE, Exposition};
 use crate::scaler;
 
 /// Where advice is posted; whoever asks reads the latest.
@@ -112,85 +115,142 @@ fn nothing_yet() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "15")], said).into_response()
 }
 
-async fn metrics(State(board): State<Board>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], exposition(board.latest().as_ref()))
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfPool {
+    pool: String,
 }
 
-/// Samples of a pool: labels beside its name, and a number where it is known.
-type Samples = Vec<(Vec<(&'static str, String)>, Option<f64>)>;
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfResource {
+    pool: String,
+    resource: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfReplica {
+    pool: String,
+    replica: String,
+    resource: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfQuantile {
+    pool: String,
+    resource: &'static str,
+    quantile: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfAssumption {
+    pool: String,
+    assumption: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfPlan {
+    plan: String,
+}
+
+type Real = Gauge<f64, std::sync::atomic::AtomicU64>;
+
+async fn metrics(State(board): State<Board>) -> Response {
+    let mut text = String::new();
+    if encode(&mut text, &registry(board.latest().as_ref())).is_err() {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    }
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
 
 /// What is known, made anew for each scrape: a series that is not known any more is gone, and not stuck.
-fn exposition(advice: Option<&Advice>) -> String {
-    let mut out = Exposition::default();
-    out.metric("plan", "gauge", "The plan that is watched");
-    if let Some(advice) = advice {
-        out.sample("plan", &[("plan", &advice.plan)], 1);
-    }
-    let pools = advice.map_or(&[][..], |advice| &advice.pools);
-    let mut gauge = |name: &str, help: &str, samples: fn(&PoolAdvice) -> Samples| {
-        out.metric(name, "gauge", help);
-        for pool in pools {
-            // A series is there once, whatever the advice repeats.
-            let known =
-                samples(pool).into_iter().filter_map(|(labels, value)| Some((labels, value?)));
-            for (labels, value) in known.collect::<BTreeMap<_, _>>() {
-                let labels = labels.iter().map(|(label, text)| (*label, text.as_str()));
-                let labels: Vec<_> =
-                    [("pool", pool.pool.as_str())].into_iter().chain(labels).collect();
-                out.sample(name, &labels, value);
+fn registry(advice: Option<&Advice>) -> Registry {
+    let mut registry = Registry::with_prefix("plimsoll");
+    let plan = Family::<OfPlan, Gauge>::default();
+    let desired = Family::<OfPool, Gauge>::default();
+    let replicas = Family::<OfPool, Gauge>::default();
+    let age = Family::<OfPool, Real>::default();
+    let headroom = Family::<OfResource, Real>::default();
+    let each = Family::<OfReplica, Real>::default();
+    let tokens = Family::<OfQuantile, Real>::default();
+    let requests = Family::<OfQuantile, Real>::default();
+    let drift = Family::<OfAssumption, Real>::default();
+    let crosses = Family::<OfPool, Real>::default();
+    registry.register("plan", "The plan that is watched", plan.clone());
+    registry.register("desired_replicas", "Replicas that are advised", desired.clone());
+    registry.register("replicas", "Replicas that report", replicas.clone());
+    registry.register(
+        "advice_age_seconds",
+        "Seconds since what the advice rests on was seen",
+        age.clone(),
+    );
+    registry.register(
+        "headroom_ratio",
+        "What is left of the load line, as a share of it",
+        headroom.clone(),
+    );
+    registry.register(
+        "replica_headroom_ratio",
+        "The same of a replica, in what it has least of",
+        each.clone(),
+    );
+    registry.register(
+        "forecast_tokens",
+        "Tokens a second that the plan expects at this hour",
+        tokens.clone(),
+    );
+    registry.register(
+        "forecast_requests",
+        "Calls a second that the plan expects at this hour",
+        requests.clone(),
+    );
+    registry.register("drift_ratio", "What is, over what the plan took for granted", drift.clone());
+    registry.register(
+        "line_crossed_in_seconds",
+        "Seconds until the load line is reached, where it is about to be",
+        crosses.clone(),
+    );
+    let Some(advice) = advice else { return registry };
+    plan.get_or_create(&OfPlan { plan: advice.plan.clone() }).set(1);
+    for own in &advice.pools {
+        let pool = || own.pool.clone();
+        if let Some(count) = own.desired_replicas {
+            desired.get_or_create(&OfPool { pool: pool() }).set(i64::from(count));
+        }
+        if let Some(count) = own.replicas {
+            replicas.get_or_create(&OfPool { pool: pool() }).set(i64::from(count));
+        }
+        if let Some(seconds) = own.age_s {
+            age.get_or_create(&OfPool { pool: pool() }).set(seconds);
+        }
+        for row in &own.resources {
+            let Some(ratio) = row.headroom_ratio else { continue };
+            let labels = OfResource { pool: pool(), resource: row.resource };
+            headroom.get_or_create(&labels).set(ratio);
+        }
+        for row in &own.each {
+            let replica = row.replica.clone();
+            let labels = OfReplica { pool: pool(), replica, resource: row.resource };
+            each.get_or_create(&labels).set(row.headroom_ratio);
+        }
+        for row in &own.forecast {
+            let family = if row.resource == "requests" { &requests } else { &tokens };
+            for (quantile, value) in [(0.5, row.p50), (row.quantile, row.planned)] {
+                let quantile = quantile.to_string();
+                let labels = OfQuantile { pool: pool(), resource: row.resource, quantile };
+                family.get_or_create(&labels).set(value);
             }
         }
-    };
-    let desired = "Replicas that are advised";
-    gauge("desired_replicas", desired, |pool| one(pool.desired_replicas.map(f64::from)));
-    gauge("replicas", "Replicas that report", |pool| one(pool.replicas.map(f64::from)));
-    let age = "Seconds since what the advice rests on was seen";
-    gauge("advice_age_seconds", age, |pool| one(pool.age_s));
-    gauge("headroom_ratio", "What is left of the load line, as a share of it", |pool| {
-        let rows = pool.resources.iter();
-        rows.map(|row| (vec![resource(row.resource)], row.headroom_ratio)).collect()
-    });
-    let least = "The same of a replica, in what it has least of";
-    gauge("replica_headroom_ratio", least, |pool| {
-        let labels =
-            |row: &ReplicaNow| vec![("replica", row.replica.clone()), resource(row.resource)];
-        pool.each.iter().map(|row| (labels(row), Some(row.headroom_ratio))).collect()
-    });
-    let tokens = "Tokens a second that the plan expects at this hour";
-    gauge("forecast_tokens", tokens, |pool| forecast(pool, false));
-    let requests = "Calls a second that the plan expects at this hour";
-    gauge("forecast_requests", requests, |pool| forecast(pool, true));
-    gauge("drift_ratio", "What is, over what the plan took for granted", |pool| {
-        let ratio = |row: &Drift| (row.planned > 0.0).then(|| row.now / row.planned);
-        let labels = |row: &Drift| vec![("assumption", row.assumption.to_owned())];
-        pool.drift.iter().map(|row| (labels(row), ratio(row))).collect()
-    });
-    let crosses = "Seconds until the load line is reached, where it is about to be";
-    gauge("line_crossed_in_seconds", crosses, |pool| {
-        let inflection = pool.inflection.as_ref();
-        one(inflection.and_then(|inflection| inflection.crosses_in_s).map(|seconds| seconds as f64))
-    });
-    out.end()
-}
-
-/// A number of the pool itself.
-fn one(value: Option<f64>) -> Samples {
-    vec![(Vec::new(), value)]
-}
-
-fn resource(name: &str) -> (&'static str, String) {
-    ("resource", name.to_owned())
-}
-
-/// What is expected of requests, or of tokens.
-fn forecast(pool: &PoolAdvice, of_requests: bool) -> Samples {
-    let rows = pool.forecast.iter().filter(|row| (row.resource == "requests") == of_requests);
-    rows.flat_map(|row| {
-        [(0.5, row.p50), (row.quantile, row.planned)].map(|(quantile, value)| {
-            (vec![resource(row.resource), ("quantile", quantile.to_string())], Some(value))
-        })
-    })
-    .collect()
+        for row in &own.drift {
+            let labels = OfAssumption { pool: pool(), assumption: row.assumption };
+            if row.planned > 0.0 {
+                drift.get_or_create(&labels).set(row.now / row.planned);
+            }
+        }
+        if let Some(seconds) = own.inflection.as_ref().and_then(|found| found.crosses_in_s) {
+            crosses.get_or_create(&OfPool { pool: pool() }).set(seconds as f64);
+        }
+    }
+    registry
 }
 
 /// Answers until the task is dropped; HTTP/1 and, for gRPC, HTTP/2 on one port.

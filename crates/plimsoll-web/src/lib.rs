@@ -23,16 +23,14 @@ mod assets;
 mod board;
 mod config;
 mod desk;
-mod exposition;
 mod failure;
-mod grpc;
 mod guard;
 mod jobs;
 mod levers;
 mod line;
 mod metrics;
 mod routes;
-mod scaler;
+pub mod scaler;
 mod serve;
 mod upload;
 

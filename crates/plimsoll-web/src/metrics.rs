@@ -1,48 +1,72 @@
 //! What a monitor reads.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
 use crate::Basis;
 use crate::app::House;
-use crate::exposition::Exposition;
 
 /// An answer within 200 ms is the promise of the page, so buckets are fine around it.
 const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 1.0, 2.5, 5.0, 10.0];
 
-/// What was counted so far.
-#[derive(Default)]
-pub(crate) struct Metrics(Mutex<Counts>);
-
-#[derive(Default)]
-struct Counts {
-    /// By method, route and status.
-    requests: BTreeMap<(&'static str, String, u16), u64>,
-    /// By route.
-    seconds: BTreeMap<String, Histogram>,
-    shed: u64,
-    /// By basis.
-    what_ifs: BTreeMap<&'static str, u64>,
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    seconds: Family<Route, Histogram, fn() -> Histogram>,
+    shed: Counter,
+    what_ifs: Family<Looked, Counter>,
+    running: Gauge,
+    waiting: Gauge,
 }
 
-#[derive(Default)]
-struct Histogram {
-    /// How many took at most as long as each of `SECONDS`.
-    within: [u64; SECONDS.len()],
-    count: u64,
-    sum: f64,
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Answered {
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Route {
+    route: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Looked {
+    basis: &'static str,
 }
 
 impl Metrics {
-    /// Counts are never left half changed, so a panic elsewhere does not spoil them.
-    fn counts<T>(&self, then: impl FnOnce(&mut Counts) -> T) -> T {
-        then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("plimsoll");
+        let requests = Family::default();
+        let seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> _);
+        let (shed, what_ifs) = (Counter::default(), Family::default());
+        let (running, waiting) = (Gauge::default(), Gauge::default());
+        registry.register("requests", "Requests answered", requests.clone());
+        registry.register_with_unit(
+            "request_duration",
+            "From the head of a request to the head of its answer",
+            Unit::Seconds,
+            seconds.clone(),
+        );
+        registry.register("shed", "Requests turned away because of a full line", shed.clone());
+        registry.register("what_ifs", "What-ifs asked of the desk", what_ifs.clone());
+        registry.register("jobs_running", "Jobs that are computed", running.clone());
+        registry.register("jobs_waiting", "Jobs that wait for a seat", waiting.clone());
+        Self { registry, requests, seconds, shed, what_ifs, running, waiting }
     }
 
     pub(crate) fn what_if(&self, basis: Basis) {
@@ -50,57 +74,17 @@ impl Metrics {
             Basis::Approximate => "approximate",
             Basis::Simulated => "simulated",
         };
-        self.counts(|counts| *counts.what_ifs.entry(basis).or_default() += 1);
-    }
-
-    fn answered(&self, method: &'static str, route: String, status: u16, seconds: f64) {
-        self.counts(|counts| {
-            let histogram = counts.seconds.entry(route.clone()).or_default();
-            for (within, limit) in histogram.within.iter_mut().zip(SECONDS) {
-                *within += u64::from(seconds <= limit);
-            }
-            histogram.count += 1;
-            histogram.sum += seconds;
-            counts.shed += u64::from(status == StatusCode::TOO_MANY_REQUESTS.as_u16());
-            *counts.requests.entry((method, route, status)).or_default() += 1;
-        });
+        self.what_ifs.get_or_create(&Looked { basis }).inc();
     }
 
     /// All of them as text. Jobs are counted when they are asked for, so they are never stale.
     pub(crate) fn text(&self, running: usize, waiting: usize) -> String {
-        let mut out = Exposition::default();
-        self.counts(|counts| {
-            out.metric("requests", "counter", "Requests answered");
-            for ((method, route, status), count) in &counts.requests {
-                let status = status.to_string();
-                let labels = [("method", *method), ("route", route), ("status", &status)];
-                out.sample("requests_total", &labels, count);
-            }
-            let help = "From the head of a request to the head of its answer";
-            out.metric("request_duration_seconds", "histogram", help);
-            for (route, histogram) in &counts.seconds {
-                let of = [("route", route.as_str())];
-                out.sample("request_duration_seconds_sum", &of, histogram.sum);
-                out.sample("request_duration_seconds_count", &of, histogram.count);
-                let limits = SECONDS.map(|limit| limit.to_string());
-                let within = limits.iter().map(String::as_str).zip(histogram.within);
-                for (limit, count) in within.chain([("+Inf", histogram.count)]) {
-                    let labels = [("le", limit), ("route", route)];
-                    out.sample("request_duration_seconds_bucket", &labels, count);
-                }
-            }
-            out.metric("shed", "counter", "Requests turned away because of a full line");
-            out.sample("shed_total", &[], counts.shed);
-            out.metric("what_ifs", "counter", "What-ifs asked of the desk");
-            for (basis, count) in &counts.what_ifs {
-                out.sample("what_ifs_total", &[("basis", basis)], count);
-            }
-        });
-        out.metric("jobs_running", "gauge", "Jobs that are computed");
-        out.sample("jobs_running", &[], running);
-        out.metric("jobs_waiting", "gauge", "Jobs that wait for a seat");
-        out.sample("jobs_waiting", &[], waiting);
-        out.end()
+        self.running.set(i64::try_from(running).unwrap_or(i64::MAX));
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
     }
 }
 
@@ -121,7 +105,15 @@ pub(crate) async fn count(
     };
     let began = Instant::now();
     let response = next.run(request).await;
-    let (status, seconds) = (response.status().as_u16(), began.elapsed().as_secs_f64());
-    house.metrics.answered(method, route, status, seconds);
+    let metrics = &house.metrics;
+    let status = response.status();
+    metrics
+        .seconds
+        .get_or_create(&Route { route: route.clone() })
+        .observe(began.elapsed().as_secs_f64());
+    metrics.requests.get_or_create(&Answered { method, route, status: status.as_u16() }).inc();
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        metrics.shed.inc();
+    }
     response
 }

@@ -170,10 +170,8 @@ pub(crate) async fn readyz(State(house): Shared) -> Result<&'static str, Failure
 
 pub(crate) async fn metrics(State(house): Shared) -> impl IntoResponse {
     let (running, waiting) = house.jobs.counts();
-    (
-        [(header::CONTENT_TYPE, crate::exposition::CONTENT_TYPE)],
-        house.metrics.text(running, waiting),
-    )
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], house.metrics.text(running, waiting))
 }
 
 pub(crate) async fn openapi_json(State(house): Shared) -> impl IntoResponse {

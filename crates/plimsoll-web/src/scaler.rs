@@ -3,12 +3,19 @@
 //! The metric is the number of replicas that is advised and its target is one, so that KEDA's `ceil(value / target)` is that number. A pool that is not known, or of which nothing was seen, is an
 //! error: KEDA then falls back on what its ScaledObject says, and scales nothing to zero.
 
+use std::collections::BTreeMap;
+
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use futures::stream::{self, BoxStream, StreamExt as _};
 use plimsoll_study::Advice;
+use tonic::server::Grpc;
+use tonic::{Code, Status};
+use tonic_prost::ProstCodec;
+use tower::service_fn;
 
 use crate::board::Board;
-use crate::grpc::{self, Message, Status, fields};
 
 /// Where a gRPC client asks.
 pub(crate) const PATH: &str = "/externalscaler.ExternalScaler/{method}";
@@ -17,83 +24,132 @@ pub(crate) const PATH: &str = "/externalscaler.ExternalScaler/{method}";
 const METRIC: &str = "plimsoll-desired-replicas";
 
 /// Who asks: a ScaledObject.
-#[derive(Default)]
-struct ScaledObjectRef {
-    name: String,
-    /// What its trigger says, where that is not its name.
-    pool: Option<String>,
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ScaledObjectRef {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Where it is.
+    #[prost(string, tag = "2")]
+    pub namespace: String,
+    /// What its trigger says: `pool`, where that is not its name.
+    #[prost(btree_map = "string, string", tag = "3")]
+    pub scaler_metadata: BTreeMap<String, String>,
 }
 
-impl ScaledObjectRef {
-    fn read(message: &[u8]) -> Result<Self, Status> {
-        let mut who = Self::default();
-        for (tag, field) in fields(message)? {
-            match tag {
-                1 => who.name = text(field)?,
-                // An entry of the trigger's metadata: its key, then its value.
-                3 => {
-                    let entry = fields(field)?;
-                    if entry.contains(&(1, b"pool")) {
-                        let value = entry.iter().find(|(tag, _)| *tag == 2);
-                        who.pool = Some(value.map_or(Ok(String::new()), |(_, v)| text(v))?);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(who)
-    }
+/// Whether there should be any replica.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct IsActiveResponse {
+    /// Whether.
+    #[prost(bool, tag = "1")]
+    pub result: bool,
 }
 
-fn text(field: &[u8]) -> Result<String, Status> {
-    let text = String::from_utf8(field.to_vec());
-    text.map_err(|_| Status::invalid_argument("a text is not UTF-8"))
+/// What is measured.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct GetMetricSpecResponse {
+    /// Each metric.
+    #[prost(message, repeated, tag = "1")]
+    pub metric_specs: Vec<MetricSpec>,
+}
+
+/// A metric and its target.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct MetricSpec {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub metric_name: String,
+    /// The target, as older versions read it.
+    #[prost(int64, tag = "2")]
+    pub target_size: i64,
+    /// The target.
+    #[prost(double, tag = "3")]
+    pub target_size_float: f64,
+}
+
+/// Asks for a value.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct GetMetricsRequest {
+    /// Who asks.
+    #[prost(message, optional, tag = "1")]
+    pub scaled_object_ref: Option<ScaledObjectRef>,
+    /// What for.
+    #[prost(string, tag = "2")]
+    pub metric_name: String,
+}
+
+/// Values.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct GetMetricsResponse {
+    /// Each.
+    #[prost(message, repeated, tag = "1")]
+    pub metric_values: Vec<MetricValue>,
+}
+
+/// A value.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct MetricValue {
+    /// The metric.
+    #[prost(string, tag = "1")]
+    pub metric_name: String,
+    /// Its value, as older versions read it.
+    #[prost(int64, tag = "2")]
+    pub metric_value: i64,
+    /// Its value.
+    #[prost(double, tag = "3")]
+    pub metric_value_float: f64,
 }
 
 pub(crate) async fn answer(
     State(board): State<Board>,
     Path(method): Path<String>,
     request: Request,
-) -> Result<Response, Status> {
-    let known = ["IsActive", "StreamIsActive", "GetMetricSpec", "GetMetrics"];
-    if !known.contains(&method.as_str()) {
-        let message = format!("`{method}` is not a method of KEDA's external scaler");
-        return Err(Status::unimplemented(message));
-    }
-    let message = grpc::receive(request.into_body()).await?;
-    let advice = board.latest();
-    let message = match method.as_str() {
-        "StreamIsActive" => return Ok(stream(&board, ScaledObjectRef::read(&message)?)),
-        "GetMetricSpec" => spec(advice.as_ref(), &ScaledObjectRef::read(&message)?)?,
-        "GetMetrics" => values(advice.as_ref(), &message)?,
-        _ => {
-            let (_, replicas) = desired(advice.as_ref(), &ScaledObjectRef::read(&message)?)?;
-            is_active(replicas > 0)
+) -> Response {
+    match method.as_str() {
+        "IsActive" => {
+            let service = service_fn(move |asked: tonic::Request<ScaledObjectRef>| {
+                let result = desired(board.latest().as_ref(), asked.get_ref());
+                let result = result.map(|(_, replicas)| IsActiveResponse { result: replicas > 0 });
+                std::future::ready(result.map(tonic::Response::new))
+            });
+            sent(Grpc::new(ProstCodec::default()).unary(service, request).await)
         }
-    };
-    let (sender, response) = grpc::stream();
-    sender.send(&message).await;
-    sender.end().await;
-    Ok(response)
+        "GetMetricSpec" => {
+            let service = service_fn(move |asked: tonic::Request<ScaledObjectRef>| {
+                let spec = spec(board.latest().as_ref(), asked.get_ref());
+                std::future::ready(spec.map(tonic::Response::new))
+            });
+            sent(Grpc::new(ProstCodec::default()).unary(service, request).await)
+        }
+        "GetMetrics" => {
+            let service = service_fn(move |asked: tonic::Request<GetMetricsRequest>| {
+                let values = values(board.latest().as_ref(), asked.get_ref());
+                std::future::ready(values.map(tonic::Response::new))
+            });
+            sent(Grpc::new(ProstCodec::default()).unary(service, request).await)
+        }
+        "StreamIsActive" => {
+            let service = service_fn(move |asked: tonic::Request<ScaledObjectRef>| {
+                std::future::ready(Ok(tonic::Response::new(stream(&board, asked.into_inner()))))
+            });
+            sent(Grpc::new(ProstCodec::default()).server_streaming(service, request).await)
+        }
+        other => {
+            let said = format!("`{other}` is not a method of KEDA's external scaler");
+            sent(Status::new(Code::Unimplemented, said).into_http::<tonic::body::Body>())
+        }
+    }
 }
 
-/// `IsActiveResponse`.
-fn is_active(result: bool) -> Message {
-    Message::default().whole(1, u64::from(result))
-}
-
-/// `MetricSpec` and `MetricValue` are alike: a name, a number as older versions read it, and the number.
-fn metric(name: &str, number: u32) -> Message {
-    let metric = Message::default().bytes(1, name.as_bytes()).whole(2, u64::from(number));
-    // Each is the only one in its answer.
-    Message::default().message(1, &metric.real(3, f64::from(number)))
+fn sent(answer: axum::http::Response<tonic::body::Body>) -> Response {
+    answer.map(Body::new).into_response()
 }
 
 /// The pool that is asked about, and how many replicas are advised for it.
-fn desired(advice: Option<&Advice>, who: &ScaledObjectRef) -> Result<(String, u32), Status> {
+fn desired(advice: Option<&Advice>, asked: &ScaledObjectRef) -> Result<(String, u32), Status> {
     let unseen = || Status::unavailable("nothing was seen of the fleet yet, so nothing is advised");
     let advice = advice.ok_or_else(unseen)?;
-    let name = who.pool.as_ref().unwrap_or(&who.name);
+    let name = asked.scaler_metadata.get("pool").unwrap_or(&asked.name);
     let Some(pool) = advice.pools.iter().find(|pool| pool.pool == *name) else {
         let pools: Vec<&str> = advice.pools.iter().map(|pool| pool.pool.as_str()).collect();
         return Err(Status::invalid_argument(format!(
@@ -108,48 +164,46 @@ fn metric_name(pool: &str) -> String {
     format!("{METRIC}-{pool}")
 }
 
-/// `GetMetricSpecResponse`.
-fn spec(advice: Option<&Advice>, who: &ScaledObjectRef) -> Result<Message, Status> {
-    let (pool, _) = desired(advice, who)?;
-    Ok(metric(&metric_name(&pool), 1))
+fn spec(advice: Option<&Advice>, asked: &ScaledObjectRef) -> Result<GetMetricSpecResponse, Status> {
+    let (pool, _) = desired(advice, asked)?;
+    let metric_name = metric_name(&pool);
+    let spec = MetricSpec { metric_name, target_size: 1, target_size_float: 1.0 };
+    Ok(GetMetricSpecResponse { metric_specs: vec![spec] })
 }
 
-/// `GetMetricsResponse`.
-fn values(advice: Option<&Advice>, request: &[u8]) -> Result<Message, Status> {
-    let (mut who, mut name) = (ScaledObjectRef::default(), String::new());
-    for (tag, field) in fields(request)? {
-        match tag {
-            1 => who = ScaledObjectRef::read(field)?,
-            // KEDA looks for the name that it asked for.
-            2 => name = text(field)?,
-            _ => {}
-        }
-    }
+fn values(
+    advice: Option<&Advice>,
+    asked: &GetMetricsRequest,
+) -> Result<GetMetricsResponse, Status> {
+    let who = asked.scaled_object_ref.clone().unwrap_or_default();
     let (pool, replicas) = desired(advice, &who)?;
-    if name.is_empty() {
-        name = metric_name(&pool);
-    }
-    Ok(metric(&name, replicas))
+    let value = MetricValue {
+        // KEDA looks for the name that it asked for.
+        metric_name: match asked.metric_name.as_str() {
+            "" => metric_name(&pool),
+            name => name.to_owned(),
+        },
+        metric_value: i64::from(replicas),
+        metric_value_float: f64::from(replicas),
+    };
+    Ok(GetMetricsResponse { metric_values: vec![value] })
 }
 
 /// Says at once whether there should be any replica, and again whenever that changes.
-fn stream(board: &Board, who: ScaledObjectRef) -> Response {
-    let mut posted = board.listen();
-    let (sender, response) = grpc::stream();
-    tokio::spawn(async move {
-        let mut last = None;
+fn stream(
+    board: &Board,
+    asked: ScaledObjectRef,
+) -> BoxStream<'static, Result<IsActiveResponse, Status>> {
+    let begun = (board.listen(), asked, None);
+    stream::unfold(begun, |(mut posted, asked, said)| async move {
         loop {
-            let now = desired(posted.borrow_and_update().as_ref(), &who).ok();
+            let now = desired(posted.borrow_and_update().as_ref(), &asked).ok();
             let now = now.map(|(_, replicas)| replicas > 0);
-            if let Some(result) = now.filter(|now| last != Some(*now)) {
-                sender.send(&is_active(result)).await;
-                last = now;
+            if let Some(result) = now.filter(|now| said != Some(*now)) {
+                return Some((Ok(IsActiveResponse { result }), (posted, asked, Some(result))));
             }
-            tokio::select! {
-                changed = posted.changed() => if changed.is_err() { return sender.end().await },
-                () = sender.closed() => return,
-            }
+            posted.changed().await.ok()?;
         }
-    });
-    response
+    })
+    .boxed()
 }
