@@ -368,7 +368,7 @@ fn what_is_not_known_or_cannot_be_reached_is_left_out() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(48)))]
     /// Whatever pools and models are called, files read back, say the same names and are valid.
     #[test]
     fn any_name_reads_back(pool in any::<String>(), model in ".+", tenant in ".+", class in any::<String>()) {

@@ -534,7 +534,7 @@ fn piece() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(plimsoll_testkit::cases(256)) })]
 
     /// Any text is read without a panic, and what comes of it loads.
     #[test]
@@ -562,7 +562,7 @@ const ALL: &[&str] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(plimsoll_testkit::cases(256)) })]
 
     /// Any files beside each other, with a stretch of one of them torn out or written twice: what comes of them loads.
     #[test]
