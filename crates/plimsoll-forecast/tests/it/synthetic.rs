@@ -2,7 +2,7 @@
 
 use plimsoll_forecast::{Forecast, ForecastInput, Memory, forecast};
 use plimsoll_stats::{Seed, in_order};
-use plimsoll_testkit::{Kind, Truth, history, hourly};
+use plimsoll_testkit::{Kind, Truth, history, hourly, sized};
 use plimsoll_workload::Quantity;
 
 const WEEKS: usize = 6;
@@ -56,10 +56,12 @@ fn one(kind: Kind, i: u32) -> Came {
     }
 }
 
+/// A thousand series; in the quick tier fewer, of which less is known.
 #[test]
 fn a_thousand_series_are_covered_as_promised() {
+    let (series, around) = sized((90, 0.92..=0.98), (1_000, 0.94..=0.96));
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let came = in_order(threads, 1000, |i| one(Kind::ALL[i as usize % 3], i));
+    let came = in_order(threads, series, |i| one(Kind::ALL[i as usize % 3], i));
     let n = came.len() as f64;
     let mut worst = String::new();
     for kind in 0..3 {
@@ -77,8 +79,8 @@ fn a_thousand_series_are_covered_as_promised() {
     let back = came.iter().map(|c| c.backtest).sum::<f64>() / n;
     let said = format!("{worst}all {share:.4}, busiest {busy:.4}, back-test {back:.4}");
     eprintln!("{said}");
-    assert!((0.94..=0.96).contains(&share), "{said}");
-    assert!((0.94..=0.96).contains(&back), "{said}");
+    assert!(around.contains(&share), "{said}");
+    assert!(around.contains(&back), "{said}");
     assert!(busy <= 0.05, "{said}");
     assert!(came.iter().all(|c| !c.loses), "{said}");
 }

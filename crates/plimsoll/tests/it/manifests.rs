@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::cluster::prometheus::{Prometheus, is_installed};
 use crate::common::{Scratch, json, plimsoll, run, text};
+use plimsoll_testkit::runs_long;
 use serde_json::Value;
 
 /// The kind of the first mistake.
@@ -237,7 +238,7 @@ fn bad_input_is_answered() {
 /// Two weeks of a fleet, told to a real Prometheus: read into a ledger as they were, and a forecast from them.
 #[test]
 fn two_weeks_of_a_prometheus() {
-    if !is_installed() {
+    if !runs_long("two weeks told to a Prometheus") || !is_installed() {
         return;
     }
     let scratch = Scratch::new("fortnight");

@@ -3,6 +3,7 @@
 use crate::browser::Browser;
 use crate::common;
 use crate::common::reviews::review_of;
+use plimsoll_testkit::runs_long;
 
 /// What a page shows besides numbers: headings, what is folded, tables with their columns, charts with their titles.
 fn skeleton(html: &str) -> String {
@@ -74,6 +75,11 @@ fn numberless(text: &str) -> String {
 }
 
 fn check(name: &str) {
+    // These are reviewed in any case, for their first screens.
+    let quick = ["disaggregated", "launch-week", "support-bot"].contains(&name);
+    if !quick && !runs_long(&format!("the review of {name}")) {
+        return;
+    }
     let reviewed = review_of(name);
     let (document, html, page) = (&reviewed.document, &reviewed.html, &reviewed.page);
     // 1 says that the answer is no, which is an answer.

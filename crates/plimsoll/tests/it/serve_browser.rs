@@ -3,7 +3,8 @@
 use crate::browser::Browser;
 use crate::common;
 use crate::common::Scratch;
-use crate::server::{Server, skipped};
+use crate::server::Server;
+use plimsoll_testkit::skipped;
 use serde_json::json;
 
 const WINDOW: &str = "--window-size=1280,1400";

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use ureq::Agent;
 
 use crate::common::Scratch;
-use crate::server::{PATIENCE, client, skipped, until, whole};
+use crate::server::{PATIENCE, client, until, whole};
+use plimsoll_testkit::{runs_long, skipped};
 
 /// How an element is named in answers.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -27,8 +28,11 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one; where there is none, the test says that it was skipped.
+    /// Starts one for the long tests; where there is none, the test says that it was skipped.
     pub fn start(name: &str, arguments: &[&str]) -> Option<Self> {
+        if !runs_long(&format!("{name} in a browser")) {
+            return None;
+        }
         let (Some(chromium), Some(driver)) = (on_path("chromium"), on_path("chromedriver")) else {
             skipped("no `chromium` and `chromedriver` to look at pages with");
             return None;

@@ -183,8 +183,3 @@ fn document(response: Response<Body>) -> (StatusCode, Value) {
     let text = whole(response);
     (status, serde_json::from_str(&text).unwrap_or_else(|e| panic!("{status}: {e}: {text}")))
 }
-
-/// Past the test harness, which would hide it: a skipped test must be seen.
-pub fn skipped(why: &str) {
-    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("SKIPPED: {why}\n"));
-}
