@@ -120,7 +120,7 @@ pub struct Limits {
     pub kept: usize,
     /// How long they are kept: enough to come back from a meeting's coffee.
     pub kept_time: Duration,
-    /// Their results together; a review with its pictures has about 0.3 MB.
+    /// Their results together; a review with its charts has about 0.3 MB.
     pub kept_bytes: usize,
     /// Open connections. A browser holds six.
     pub connections: usize,

@@ -56,7 +56,9 @@ pub(crate) fn tornado_chart(result: &StressResult) -> Option<Chart> {
         let bar = |bar: &TornadoBar| {
             let (replicas, at) = of(bar);
             let says = format!("{} at {at}: {replicas} replicas", bar.name);
-            (bar.name.clone(), (likely, f64::from(replicas)), at.to_owned(), says)
+            let moves = [bar.at_better.replicas, bar.at_worse.replicas] != [base.replicas; 2];
+            let name = if moves { bar.name.clone() } else { format!("{}: no change", bar.name) };
+            (name, (likely, f64::from(replicas)), at.to_owned(), says)
         };
         own.bars.iter().map(bar).collect()
     };

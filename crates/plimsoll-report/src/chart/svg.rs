@@ -412,16 +412,15 @@ impl<'a> Plan<'a> {
         let beyond = frame.y.at(value) > 1.001;
         let y = frame.y(value).max(frame.top);
         // Of two lines close together, the lower one is named below.
-        let close = |other: &Mark| {
-            other.panel == mark.panel
+        let close = |(at, other): (usize, &Mark)| {
+            let gap = other.y.map_or(f64::NAN, |value| y - frame.y(value).max(frame.top));
+            at != i
+                && other.panel == mark.panel
                 && other.x.is_none()
-                && other.y.is_some_and(|y_other| {
-                    let gap = y - frame.y(y_other).max(frame.top);
-                    (0.0..LINE).contains(&gap)
-                })
+                && (0.0..LINE).contains(&gap)
+                && (gap > 0.0 || at < i)
         };
-        let below =
-            beyond || self.draw.marks.iter().enumerate().any(|(at, other)| at != i && close(other));
+        let below = beyond || self.draw.marks.iter().enumerate().any(close);
         let label = if beyond {
             format!("{}: {} ↑", mark.label, figure(value, frame.y.axis))
         } else {
@@ -496,13 +495,18 @@ fn across(draw: &Draw) -> impl Iterator<Item = f64> {
             }
         }
     });
-    // Room for what is written beyond a bar.
-    let beyond = draw.series.iter().filter_map(|series| match series.shape {
-        Shape::Bar { from, to, inside: false, .. } => Some((from, to)),
+    // Room for what is written beyond a bar, on a phone that has some 300 pixels for all of it.
+    let beyond = draw.series.iter().filter_map(|series| match &series.shape {
+        Shape::Bar { from, to, label, inside: false, .. } => Some((*from, *to, label)),
         _ => None,
     });
-    let span = beyond.clone().fold(0.0, |most: f64, (from, to)| most.max((to - from).abs()));
-    let room = beyond.map(move |(from, to)| to + (0.09 * span).copysign(to - from));
+    let ends = beyond.clone().flat_map(|(from, to, _)| [from, to]);
+    let (low, high) =
+        ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+    let room = beyond.map(move |(from, to, label)| {
+        let letters = 6.8 * label.chars().count() as f64 + 8.0;
+        to + ((high - low) * letters / 300.0).copysign(to - from)
+    });
     let columns = (!draw.x.names.is_empty()).then_some(draw.x.names.len() as f64);
     shapes.chain(draw.marks.iter().filter_map(|mark| mark.x)).chain(columns).chain(room)
 }
