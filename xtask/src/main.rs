@@ -98,15 +98,15 @@ fn ci() -> Result<(), String> {
 /// The features that are left out of the default build. DataFusion and Ballista are large: they are built unoptimised, and once
 /// for all of them.
 const HEAVY: &str =
-    "plimsoll/sql,plimsoll/cluster,plimsoll/object-store,plimsoll-ledger/cluster-test";
+    "plimsoll/sql,plimsoll/cluster,plimsoll/object-store,plimsoll-query/cluster-test";
 
 /// Builds and tests the program with SQL, clusters and object stores.
 fn heavy() -> Result<(), String> {
-    let packages = ["--profile", "heavy", "-p", "plimsoll-ledger", "-p", "plimsoll", "--locked"];
+    let packages = ["--profile", "heavy", "-p", "plimsoll-query", "-p", "plimsoll", "--locked"];
     let features = ["--features", HEAVY];
     let tests = ["--test", "sql", "--test", "cluster", "--test", "object_store", "--test", "query"];
     step("heavy features", &[&["test"], &packages[..], &features, &tests].concat())?;
-    let own = ["--lib", "--", "cluster::"];
+    let own = ["--lib", "--", "cluster::", "scan::"];
     step("heavy features, within", &[&["test"], &packages[..], &features, &own].concat())
 }
 
@@ -133,7 +133,12 @@ fn heavy_where_changed() -> Result<(), String> {
 fn fingerprint() -> Result<String, String> {
     use std::hash::Hasher as _;
     let mut hasher = std::hash::DefaultHasher::new();
-    let wanted = ["crates/plimsoll-ledger/", "crates/plimsoll-study/src/profile", "Cargo.lock"];
+    let wanted = [
+        "crates/plimsoll-ledger/",
+        "crates/plimsoll-query/",
+        "crates/plimsoll-study/src/profile",
+        "Cargo.lock",
+    ];
     let mut files = tidy::tracked(&root())?;
     files.retain(|file| wanted.iter().any(|start| file.to_string_lossy().starts_with(start)));
     files.sort();
