@@ -111,6 +111,7 @@ fn make(directory: &Path, named: Named) {
         format: None,
         map: Vec::new(),
         start_ns: 0,
+        find: None,
         threads: NonZero::new(2).expect("two"),
     });
     assert_eq!(done.expect("ingested").rejected, 0);

@@ -37,6 +37,8 @@ pub struct IngestInput {
     pub map: Vec<(String, String)>,
     /// When clocks that count from the start of a log started, in nanoseconds from 1970.
     pub start_ns: i64,
+    /// What finds logs by URL, where the program was built for it.
+    pub find: Option<fetch::FindLogs>,
     /// Threads to use; the ledger does not depend on it.
     pub threads: NonZero<usize>,
 }
@@ -150,6 +152,7 @@ pub fn inspect(
         format: None,
         map: Vec::new(),
         start_ns: 0,
+        find: None,
         threads,
     };
     let told = Told { map: Vec::new(), format: None };
@@ -234,7 +237,8 @@ pub(crate) fn ingest_on(input: &IngestInput, disk: Disk) -> Result<Ingested, Ing
     let mut files = Vec::new();
     for argument in &input.files {
         if let Some(url) = fetch::url_of(argument) {
-            files.extend(fetch::find(url)?);
+            let find = input.find.ok_or_else(|| IngestError::NotBuilt { name: url.to_owned() })?;
+            files.extend(find(url)?.into_iter().map(LogFile::Remote));
             continue;
         }
         let found = unpack::files_of(argument).map_err(|source| IngestError::Unreadable {

@@ -6,8 +6,8 @@
 //! A row that cannot be understood becomes a [`Reject`] with its line and its reason, and is counted: nothing is dropped
 //! without a word, and unknown is never zero.
 //!
-//! Three features are left out of the default build: `sql` answers [`Ledger::query`] with DataFusion, `cluster` has a Ballista cluster do
-//! the sums of [`Ledger::scan_on_cluster`], and `object-store` lets [`ingest`] read URLs. Without them, those say so.
+//! SQL, clusters and object stores are the room next door, `plimsoll-query`: it is told which files count ([`Ledger::tables`]), hands back
+//! what a cluster has counted ([`Survey`]), and finds logs by URL ([`RemoteLog`]).
 //!
 //! ```
 //! use plimsoll_ledger::{Format, read_trace};
@@ -20,8 +20,6 @@
 //! ```
 
 mod bill;
-#[cfg(feature = "cluster")]
-mod cluster;
 mod column;
 mod error;
 mod fetch;
@@ -35,8 +33,6 @@ mod reject;
 mod row;
 mod run;
 mod scan;
-#[cfg(feature = "sql")]
-mod sql;
 mod store;
 mod trace;
 mod unpack;
@@ -44,6 +40,7 @@ mod value;
 
 pub use bill::{BillError, BillOptions, read_bill};
 pub use error::{IngestError, LedgerError, TraceError};
+pub use fetch::{FindLogs, LocalCopy, RemoteLog};
 pub use format::formats;
 pub use ingest::{
     IngestInput, Ingested, IngestedFile, Passing, Reason, ingest, ingest_in_passing, inspect,
@@ -55,10 +52,11 @@ pub use reject::{Reject, Rejects, Why};
 pub use row::{OutcomeRow, Row, SeriesRow};
 pub use run::trace_of_run;
 pub use scan::{
-    Asked, ClassService, Classing, HistoryInput, HistoryScan, NamedClass, PlaceRule, ScanInput,
-    Scanned, ServiceInput, ServiceSlo, TaskOutcomes, UsageInput, WindowSum,
+    Asked, ClassService, Classing, HistoryInput, HistoryScan, NamedClass, OnClock, PlaceRule,
+    ScanInput, Scanned, ServiceInput, ServiceSlo, Survey, TaskOutcomes, UsageInput, WindowSum,
+    text_column,
 };
-pub use store::Ledger;
+pub use store::{Ledger, LedgerTable};
 pub use trace::{Format, read_trace, trace_of_ledger};
 
 #[doc(no_inline)]

@@ -1,11 +1,10 @@
-//! A question in SQL, as the rest of the house sees it: text in, plain cells out.
+//! A question in SQL, as the rest of the house sees it: text in, plain cells out. Who answers it is the room next door.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::error::LedgerError;
-use crate::store::Ledger;
 
 /// What is asked of a ledger in SQL.
 #[derive(Clone, Debug)]
@@ -183,19 +182,5 @@ impl QueryError {
             Self::Ledger(error) => return error.help(),
             _ => return None,
         })
-    }
-}
-
-impl Ledger {
-    /// Answers one question, in this process.
-    #[cfg(feature = "sql")]
-    pub fn query(&self, input: &QueryInput) -> Result<Answer, QueryError> {
-        crate::sql::query(&crate::sql::tables(self), input)
-    }
-
-    /// Answers one question, where the program was built for it.
-    #[cfg(not(feature = "sql"))]
-    pub fn query(&self, _: &QueryInput) -> Result<Answer, QueryError> {
-        Err(QueryError::NotBuilt { what: "SQL", feature: "sql" })
     }
 }

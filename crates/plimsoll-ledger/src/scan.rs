@@ -3,8 +3,6 @@
 //! Row groups are put together to stretches of time that do not overlap, which threads gather apart and the caller appends in
 //! order: the answer is the same on any number of them.
 
-#[cfg(feature = "cluster")]
-mod cluster;
 mod columns;
 mod content;
 mod history;
@@ -41,6 +39,7 @@ use columns::{Codes, Flags, Numbers, Reals, Stamps};
 pub use history::{HistoryInput, HistoryScan};
 pub use lengths::Asked;
 pub use service::{ClassService, ServiceInput, ServiceSlo};
+pub use survey::{OnClock, Survey};
 use units::{Unit, in_order};
 pub use usage::{PlaceRule, UsageInput};
 pub use windows::WindowSum;
@@ -160,16 +159,6 @@ impl Ledger {
             outcomes,
             notes,
         })
-    }
-
-    /// [`Ledger::scan`] on a cluster, where the program was built for it.
-    #[cfg(not(feature = "cluster"))]
-    pub fn scan_on_cluster(
-        &self,
-        _: &str,
-        _: &ScanInput,
-    ) -> Result<Scanned, crate::query::QueryError> {
-        Err(crate::query::QueryError::NotBuilt { what: "clusters", feature: "cluster" })
     }
 
     /// The clock that all rows have in common: UTC where some have it, else the start of their logs.
@@ -450,7 +439,7 @@ fn damaged(path: &Path, problem: String) -> LedgerError {
 }
 
 /// Whether a column is one of requests that holds text, and so can tell classes apart.
-pub(crate) fn text_column(name: &str) -> Result<(), LedgerError> {
+pub fn text_column(name: &str) -> Result<(), LedgerError> {
     let columns = Row::schema().columns().iter();
     let texts = columns.filter(|column| column.physical_type() == Type::BYTE_ARRAY);
     let known: Vec<&str> = texts.map(|column| column.name()).collect();

@@ -23,14 +23,28 @@ pub(crate) use batch::Batch;
 pub(crate) use disk::Disk;
 #[cfg(test)]
 pub(crate) use disk::Step;
-pub(crate) use manifest::Manifest;
-#[cfg(feature = "sql")]
-pub(crate) use manifest::Part;
+pub(crate) use manifest::{Manifest, Part};
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use parquet::schema::types::SchemaDescPtr;
+
 use crate::error::LedgerError;
+use crate::row::{OutcomeRow, RejectRow, Row, SeriesRow};
+
+/// A table of a ledger, and the files that it is in.
+#[derive(Clone, Debug)]
+pub struct LedgerTable {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its columns. One that a file lacks is unknown in all rows of that file.
+    pub schema: SchemaDescPtr,
+    /// The Parquet files that count. There may be none.
+    pub files: Vec<PathBuf>,
+    /// How many rows they hold.
+    pub rows: u64,
+}
 
 /// A ledger that can be read: as the manifest had it when it was opened.
 #[derive(Clone, Debug)]
@@ -60,6 +74,26 @@ impl Ledger {
     /// How many requests it holds.
     pub fn rows(&self) -> u64 {
         self.manifest.requests.iter().map(|part| part.rows).sum()
+    }
+
+    /// Its tables, requests first: only the files that the manifest vouches for.
+    pub fn tables(&self) -> [LedgerTable; 4] {
+        let table = |name, schema: &SchemaDescPtr, files, rows| {
+            let schema = SchemaDescPtr::clone(schema);
+            LedgerTable { name, schema, files, rows }
+        };
+        let parts = |name, schema, parts: &[Part]| {
+            let files = parts.iter().map(|part| self.path(&part.file)).collect();
+            table(name, schema, files, parts.iter().map(|part| part.rows).sum())
+        };
+        let requests = self.manifest.requests.iter().map(|part| self.path(&part.file)).collect();
+        let rejects = self.manifest.rejects.as_ref().map_or(0, |rejects| rejects.rows);
+        [
+            table("requests", Row::schema(), requests, self.rows()),
+            parts("outcomes", OutcomeRow::schema(), &self.manifest.outcomes),
+            parts("series", SeriesRow::schema(), &self.manifest.series),
+            table("rejects", RejectRow::schema(), self.rejects().into_iter().collect(), rejects),
+        ]
     }
 
     pub(crate) fn manifest(&self) -> &Manifest {

@@ -12,6 +12,7 @@ mod init;
 mod ledger;
 mod lint;
 mod live;
+mod optional;
 mod performance;
 mod plan;
 mod pool;

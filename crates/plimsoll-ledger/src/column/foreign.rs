@@ -14,7 +14,9 @@ use parquet::file::reader::ChunkReader;
 use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
 
 use super::KNOWN;
-use super::read::{Coded, CodedRows, Opened, Pages, is_plain_or_coded, records, rows_of};
+use super::read::{
+    Coded, CodedRows, Opened, Pages, in_column, is_plain_or_coded, records, rows_of,
+};
 
 /// Rows of a file of others.
 pub(crate) struct Batch {
@@ -49,8 +51,10 @@ pub(crate) fn each_batch<R: ChunkReader + 'static>(
         while left > 0 {
             let rows = left.min(batch_rows);
             left -= rows;
-            let leaves =
-                columns.iter_mut().map(|(column, reader)| Leaf::read(column, reader, rows));
+            let leaves = columns.iter_mut().map(|(column, reader)| {
+                Leaf::read(column, reader, rows)
+                    .map_err(|error| in_column(&column.path().string(), &error))
+            });
             let leaves = leaves.collect::<Result<_>>()?;
             if !each(Batch { rows, fields: Arc::clone(&fields), leaves }) {
                 return Ok(());

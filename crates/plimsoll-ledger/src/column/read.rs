@@ -31,21 +31,23 @@ impl<R: ChunkReader + 'static> Opened<R> {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&source)?;
         let chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
         for chunk in chunks {
-            let column = chunk.column_path().string();
+            let refused = |problem: String| {
+                Err(general(format!("column `{}` {problem}", chunk.column_path().string())))
+            };
             let codec = match chunk.compression() {
                 Compression::BROTLI(_) => Some("Brotli"),
                 Compression::LZO => Some("LZO"),
                 _ => None,
             };
             if let Some(codec) = codec {
-                return Err(general(format!(
-                    "column `{column}` is packed with {codec}, which is not read here: write it again with zstd, gzip, snappy or lz4"
-                )));
+                return refused(format!(
+                    "is packed with {codec}, which is not read here: write it again with zstd, gzip, snappy or lz4"
+                ));
             }
             // Whoever reads pages takes it for granted that these are no less than zero.
             let begin = chunk.dictionary_page_offset().unwrap_or(0).min(chunk.data_page_offset());
             if begin.min(chunk.compressed_size()).min(chunk.num_values()) < 0 {
-                return Err(general(format!("column `{column}` begins before its file")));
+                return refused("begins before its file".to_owned());
             }
         }
         Ok(Self { source: Arc::new(source), metadata })
@@ -162,7 +164,7 @@ impl Group {
     }
 }
 
-fn in_column(name: &str, error: &ParquetError) -> ParquetError {
+pub(super) fn in_column(name: &str, error: &ParquetError) -> ParquetError {
     general(format!("column `{name}`: {error}"))
 }
 

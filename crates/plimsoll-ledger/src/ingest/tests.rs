@@ -51,6 +51,7 @@ fn input(files: &[PathBuf], ledger: &Path) -> IngestInput {
         format: None,
         map: Vec::new(),
         start_ns: 0,
+        find: None,
         threads: NonZero::new(2).expect("two"),
     }
 }

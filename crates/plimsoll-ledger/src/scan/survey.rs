@@ -6,11 +6,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_study::Gathered;
 use wildmatch::WildMatch;
 
 use super::columns::{Codes, Flags, Reals, Stamps};
 use super::units::{self, Unit, in_order};
-use super::{Classing, NamedClass, OTHER, ScanInput, damaged, text_column};
+use super::{Classing, NamedClass, OTHER, ScanInput, Scanned, clock_at, damaged, text_column};
 use crate::column::Columns;
 use crate::error::LedgerError;
 use crate::store::Ledger;
@@ -23,32 +24,37 @@ pub(super) const OWN_START: &str = "relative";
 pub(super) const COMMON: [&str; 2] = [UTC, OWN_START];
 
 /// What a survey has found.
-pub(super) struct Survey {
+pub struct Survey {
     /// The clock that kept rows have in common: UTC where some have it, else the start of their logs.
-    pub(super) clock: Option<String>,
+    pub clock: Option<String>,
     /// Kept rows that have a time, by their clock.
     pub(super) clocks: BTreeMap<String, OnClock>,
     /// The first arrival on the common clock.
-    pub(super) first_ns: Option<i64>,
-    pub(super) classes: Vec<String>,
-    pub(super) clients: Vec<String>,
+    pub first_ns: Option<i64>,
+    /// Names of the classes.
+    pub classes: Vec<String>,
+    /// Names of the clients, in order.
+    pub clients: Vec<String>,
     /// The columns that tell classes apart.
-    pub(super) columns: Vec<String>,
+    pub columns: Vec<String>,
     pub(super) only: Vec<(String, String)>,
     /// The class of every combination of values.
     class_of: BTreeMap<Vec<Option<u32>>, u32>,
     /// The values of each column of `columns`, in order.
     values: Vec<Vec<String>>,
     /// Classes that were put together.
-    pub(super) merged: usize,
+    pub merged: usize,
 }
 
 /// Rows of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OnClock {
-    pub(super) rows: u64,
-    pub(super) first_ns: i64,
-    pub(super) last_ns: i64,
+pub struct OnClock {
+    /// How many they are.
+    pub rows: u64,
+    /// The first arrival, in nanoseconds from 1970.
+    pub first_ns: i64,
+    /// The last.
+    pub last_ns: i64,
 }
 
 impl OnClock {
@@ -474,10 +480,9 @@ impl ClientOf<'_> {
     }
 }
 
-#[cfg(feature = "cluster")]
 impl Survey {
-    /// A survey of rows that somebody else has looked at.
-    pub(super) fn of_keys(
+    /// A survey of rows that somebody else has looked at, such as a cluster.
+    pub fn of_keys(
         clocks: BTreeMap<String, OnClock>,
         clients: BTreeSet<String>,
         keys: BTreeMap<Vec<Option<String>>, u64>,
@@ -488,12 +493,29 @@ impl Survey {
     }
 
     /// Every combination of values, and the number of its class.
-    pub(super) fn keys(&self) -> Vec<(Vec<Option<String>>, usize)> {
+    pub fn keys(&self) -> Vec<(Vec<Option<String>>, usize)> {
         let named = |key: &[Option<u32>]| {
             let names = key.iter().zip(&self.values);
             names.map(|(value, names)| value.map(|i| names[i as usize].clone())).collect()
         };
         self.class_of.iter().map(|(key, class)| (named(key), *class as usize)).collect()
+    }
+
+    /// What a scan comes to whose rows were summed elsewhere: what prompts share and how tasks ended is not known.
+    pub fn scanned(self, gathered: Gathered, response_cached: u64) -> Scanned {
+        let mut notes = self.clock_notes();
+        notes.extend(super::notes(response_cached, self.merged));
+        Scanned {
+            gathered,
+            first_ns: self.first_ns,
+            clock: self.first_ns.filter(|_| self.is_absolute()).and_then(clock_at),
+            no_clock: self.clock.is_none().then(|| self.why_no_clock()),
+            classes: self.classes,
+            clients: self.clients,
+            reuse: None,
+            outcomes: None,
+            notes,
+        }
     }
 }
 

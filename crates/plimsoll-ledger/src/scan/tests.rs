@@ -41,6 +41,7 @@ impl Scratch {
             format: None,
             map: Vec::new(),
             start_ns: 0,
+            find: None,
             threads: NonZero::<usize>::MIN,
         });
         assert_eq!(done.expect("ingested").rejected, 0);

@@ -13,6 +13,7 @@ use plimsoll_report::{
 use plimsoll_scenario::Diagnostic;
 use serde_json::{Value, json};
 
+use super::optional::{self, FIND_LOGS};
 use super::{either, series, threads};
 use crate::args::{Global, IngestArgs};
 use crate::failure::Failure;
@@ -39,6 +40,7 @@ pub(super) fn ingest(
         format: args.format.clone(),
         map: args.map.clone(),
         start_ns: args.start.map_or(Ok(0), |at| i64::try_from(at.as_nanosecond())).unwrap_or(0),
+        find: FIND_LOGS,
         threads: NonZero::new(threads(global)).unwrap_or(NonZero::<usize>::MIN),
     };
     let done = plimsoll_ledger::ingest(&input).map_err(not_ingested)?;
@@ -61,7 +63,7 @@ pub(super) fn query(
     let name = ledger.display().to_string();
     let answer = Ledger::open(ledger)
         .map_err(QueryError::from)
-        .and_then(|ledger| ledger.query(&input))
+        .and_then(|ledger| optional::query(&ledger, &input))
         .map_err(|error| query_failure(&error, &name))?;
     let json = || query_json(&answer, sql, &name, crate::VERSION);
     Ok(either(global, json, || query_text(&answer)))

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::ledger::{ledger_failure, query_failure};
 use super::source::{Source, named, threads_of};
-use super::{either, fit, paged, performance, scenario, tell, threads};
+use super::{either, fit, optional, paged, performance, scenario, tell, threads};
 use crate::args::{self, Global, ProfileArgs};
 use crate::failure::Failure;
 use crate::{files, heading};
@@ -137,8 +137,7 @@ fn characterise(
     let name = || ledger.directory().display().to_string();
     let scanned = match cluster {
         None => ledger.scan(input).map_err(failed)?,
-        Some(address) => ledger
-            .scan_on_cluster(address, input)
+        Some(address) => optional::scan_on_cluster(ledger, address, input)
             .map_err(|error| query_failure(&error, &name()))?,
     };
     let input_only = &input.only;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use plimsoll_ledger::{IngestInput, Ledger, NamedClass, Passing, ingest_in_passing};
 
 use super::ledger::{ledger_failure, not_ingested};
+use super::optional::FIND_LOGS;
 use super::pool::usage;
 use super::threads;
 use crate::args::{Global, LogArgs};
@@ -85,6 +86,7 @@ impl Source {
             format: format.cloned(),
             map: map.to_vec(),
             start_ns: 0,
+            find: FIND_LOGS,
             threads: threads_of(global),
         };
         ingest_in_passing(&input).map(Self::Passing).map_err(not_ingested)

@@ -7,10 +7,10 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
+use plimsoll_ledger::{Answer, AnswerColumn, QueryError};
 use serde_json::{Number, Value};
 
 use super::first_line;
-use crate::query::{Answer, AnswerColumn, QueryError};
 
 /// Batches of rows.
 #[derive(Clone, Debug)]

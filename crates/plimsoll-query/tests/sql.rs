@@ -3,6 +3,7 @@
 use std::num::NonZero;
 
 use plimsoll_ledger::{Answer, IngestInput, Ledger, QueryError, QueryInput, ingest};
+use plimsoll_query::query;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -28,6 +29,7 @@ fn small_ledger(folder: &TempDir) -> Ledger {
             format: None,
             map: Vec::new(),
             start_ns: 0,
+            find: None,
             threads: NonZero::<usize>::MIN,
         };
         ingest(&input).expect("taken");
@@ -36,7 +38,7 @@ fn small_ledger(folder: &TempDir) -> Ledger {
 }
 
 fn ask(ledger: &Ledger, sql: &str) -> Result<Answer, QueryError> {
-    ledger.query(&QueryInput { sql: sql.to_owned(), rows_max: 100 })
+    query(ledger, &QueryInput { sql: sql.to_owned(), rows_max: 100 })
 }
 
 /// The error as the user reads it.
@@ -96,9 +98,9 @@ fn rows_are_cut_and_that_is_said() {
         sql: "SELECT request_id FROM requests ORDER BY 1 DESC".to_owned(),
         rows_max,
     };
-    let answer = ledger.query(&input(3)).unwrap();
+    let answer = query(&ledger, &input(3)).unwrap();
     assert_eq!((json!(answer.rows), answer.truncated), (json!([["d"], ["c"], ["b"]]), true));
-    assert!(!ledger.query(&input(4)).unwrap().truncated);
+    assert!(!query(&ledger, &input(4)).unwrap().truncated);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use ballista::extension::{SessionConfigExt, SessionContextExt};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use plimsoll_ledger::QueryError;
 
-use crate::query::QueryError;
 use crate::sql::{Found, Table, ask, register};
 
 /// Where a scheduler listens unless told otherwise.

@@ -21,11 +21,10 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, cast, ident};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 
-pub(crate) use answer::Found;
+use parquet::arrow::parquet_to_arrow_schema;
+use plimsoll_ledger::{Answer, Ledger, QueryError, QueryInput};
 
-use crate::query::{Answer, QueryError, QueryInput};
-use crate::row::{OutcomeRow, RejectRow, Row, SeriesRow};
-use crate::store::Ledger;
+pub(crate) use answer::Found;
 
 /// The column that the day of a request's arrival is in.
 const DAY: &str = "day";
@@ -58,45 +57,32 @@ impl Table {
     }
 }
 
-/// The tables of a ledger, as its manifest had them when it was opened.
-pub(crate) fn tables(ledger: &Ledger) -> [Table; 4] {
-    let manifest = ledger.manifest();
-    let requests = Table {
-        name: "requests",
-        schema: plain(&Row::schema()),
-        day_of: Some("ts_arrival"),
-        files: manifest.requests.iter().map(|part| ledger.path(&part.file)).collect(),
-        rows: ledger.rows(),
+/// The tables of a ledger, as its manifest had them when it was opened; requests come first.
+pub(crate) fn tables(ledger: &Ledger) -> Result<Vec<Table>, QueryError> {
+    let table = |own: plimsoll_ledger::LedgerTable| {
+        let schema = parquet_to_arrow_schema(&own.schema, None)
+            .map_err(|error| QueryError::Failed { message: first_line(&error.to_string()) })?;
+        Ok(Table {
+            name: own.name,
+            schema: Arc::new(schema),
+            day_of: (own.name == "requests").then_some("ts_arrival"),
+            files: own.files,
+            rows: own.rows,
+        })
     };
-    let parts = |name, schema: SchemaRef, parts: &[crate::store::Part]| Table {
-        name,
-        schema: plain(&schema),
-        day_of: None,
-        files: parts.iter().map(|part| ledger.path(&part.file)).collect(),
-        rows: parts.iter().map(|part| part.rows).sum(),
-    };
-    let rejects = Table {
-        name: "rejects",
-        schema: plain(&RejectRow::schema()),
-        day_of: None,
-        files: ledger.rejects().into_iter().collect(),
-        rows: manifest.rejects.as_ref().map_or(0, |rejects| rejects.rows),
-    };
-    let outcomes = parts("outcomes", OutcomeRow::schema(), &manifest.outcomes);
-    let series = parts("series", SeriesRow::schema(), &manifest.series);
-    [requests, outcomes, series, rejects]
+    ledger.tables().into_iter().map(table).collect()
 }
 
-/// The schema without what it says about its version: files of all versions are read alike.
-fn plain(schema: &SchemaRef) -> SchemaRef {
-    Arc::new(Schema::new(schema.fields().clone()))
+/// Answers one question over a ledger, in this process.
+pub fn query(ledger: &Ledger, input: &QueryInput) -> Result<Answer, QueryError> {
+    query_tables(&tables(ledger)?, input)
 }
 
 /// Answers one question over tables.
 ///
 /// It is worked on in one part: what several hand on, they hand on in the order they end, and rows without an order and sums
 /// of floats would be others in every run.
-pub(crate) fn query(tables: &[Table], input: &QueryInput) -> Result<Answer, QueryError> {
+pub(crate) fn query_tables(tables: &[Table], input: &QueryInput) -> Result<Answer, QueryError> {
     wait_for(async {
         let config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
         let context = SessionContext::new_with_config(config);

@@ -5,14 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_ledger::{
+    Classing, Ledger, OnClock, QueryError, ScanInput, Scanned, Survey, text_column,
+};
 use plimsoll_study::{ClientSum, End, GapSums, Gathered, JointSum, Kin, SecondSum, Sums, TotalSum};
 
-use super::survey::{OnClock, Survey};
-use super::{Classing, ScanInput, Scanned, clock_at, text_column};
 use crate::cluster::Remote;
-use crate::query::QueryError;
 use crate::sql::{self, Found};
-use crate::store::Ledger;
 
 /// Sample weights that are kept apart.
 const WEIGHTS_MAX: usize = 16;
@@ -23,19 +22,23 @@ const RANGES_MAX: usize = 64;
 /// Neighbours are looked for within so long, so that executors share the work; the ends of such stretches meet here.
 const STRETCH_NS: i64 = 3_600_000_000_000;
 
-impl Ledger {
-    /// [`Ledger::scan`], with the rows read and summed by the cluster whose scheduler is at `df://host:port`. It must see the ledger
-    /// under the same path.
-    ///
-    /// What takes rows is not known: see [`Gathered::of_sums`]. Nor is what prompts share, nor how tasks ended.
-    pub fn scan_on_cluster(&self, address: &str, input: &ScanInput) -> Result<Scanned, QueryError> {
-        sql::wait_for(async {
-            let remote = Remote::connect(address).await?;
-            let [requests, ..] = sql::tables(self);
-            remote.register(&requests).await?;
-            scan(&remote, input).await
-        })
-    }
+/// [`Ledger::scan`], with the rows read and summed by the cluster whose scheduler is at `df://host:port`. It must see the ledger
+/// under the same path.
+///
+/// What takes rows is not known: see [`Gathered::of_sums`]. Nor is what prompts share, nor how tasks ended.
+pub fn scan_on_cluster(
+    ledger: &Ledger,
+    address: &str,
+    input: &ScanInput,
+) -> Result<Scanned, QueryError> {
+    let tables = sql::tables(ledger)?;
+    sql::wait_for(async {
+        let remote = Remote::connect(address).await?;
+        if let Some(requests) = tables.first() {
+            remote.register(requests).await?;
+        }
+        scan(&remote, input).await
+    })
 }
 
 async fn scan(remote: &Remote, input: &ScanInput) -> Result<Scanned, QueryError> {
@@ -71,7 +74,6 @@ async fn scan(remote: &Remote, input: &ScanInput) -> Result<Scanned, QueryError>
     for (minute, client) in rows.presence(&gathered.minutes_in_doubt()).await? {
         gathered.was_there(minute, client);
     }
-    let mut notes = survey.clock_notes();
     let beside = remote
         .ask(&format!(
             "SELECT coalesce(sum(CASE WHEN response_cached THEN 1 ELSE 0 END), 0) AS answered, \
@@ -79,22 +81,11 @@ async fn scan(remote: &Remote, input: &ScanInput) -> Result<Scanned, QueryError>
         ))
         .await?;
     let (answered, blocks) = (one(&beside, "answered")?, one(&beside, "blocks")?);
-    notes.extend(super::notes(u64::try_from(answered).unwrap_or(0), survey.merged));
+    let mut scanned = survey.scanned(gathered, u64::try_from(answered).unwrap_or(0));
     if blocks > 0 {
-        notes.push("what prompts share is not worked out on a cluster".to_owned());
+        scanned.notes.push("what prompts share is not worked out on a cluster".to_owned());
     }
-    let absolute = survey.clock.as_deref() == Some("absolute");
-    Ok(Scanned {
-        gathered,
-        classes: survey.classes.clone(),
-        clients: survey.clients.clone(),
-        first_ns: survey.first_ns,
-        clock: survey.first_ns.filter(|_| absolute).and_then(clock_at),
-        no_clock: survey.clock.is_none().then(|| survey.why_no_clock()),
-        reuse: None,
-        outcomes: None,
-        notes,
-    })
+    Ok(scanned)
 }
 
 /// Rows that ask something of a model: no cache of whole answers served them, and they stand for some request.
@@ -563,7 +554,7 @@ fn kin(found: &Found) -> Result<Vec<Kin>, QueryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::QueryInput;
+    use plimsoll_ledger::QueryInput;
 
     #[test]
     fn patterns_in_sql() {
@@ -583,7 +574,7 @@ mod tests {
             kept_sql("v"),
             rows.join(", "),
         );
-        let answer = sql::query(&[], &QueryInput { sql, rows_max: 1000 }).unwrap();
+        let answer = sql::query_tables(&[], &QueryInput { sql, rows_max: 1000 }).unwrap();
         assert_eq!(answer.rows.len(), values.len());
         for row in answer.rows {
             let [value, kept] = [0, 1].map(|i| row[i].as_i64().unwrap());

@@ -19,6 +19,7 @@ fn read(urls: &[String], folder: &TempDir) -> Result<Ingested, IngestError> {
         format: None,
         map: Vec::new(),
         start_ns: 0,
+        find: Some(plimsoll_query::find),
         threads: NonZero::<usize>::MIN,
     })
 }

@@ -10,6 +10,7 @@ use local_cluster::{Sight, cluster_that_sees, local_cluster};
 use plimsoll_ledger::{
     Classing, IngestInput, Ledger, NamedClass, QueryError, QueryInput, ScanInput, Scanned, ingest,
 };
+use plimsoll_query::{query, scan_on_cluster};
 use plimsoll_stats::Seed;
 use plimsoll_study::{ProfileInput, profile};
 use serde_json::Value;
@@ -108,6 +109,7 @@ fn ledger(folder: &TempDir, rows: u64) -> Ledger {
             format: None,
             map: vec![("ts_arrival".to_owned(), "ts_arrival:ms".to_owned())],
             start_ns: 0,
+            find: None,
             threads: NonZero::<usize>::MIN,
         };
         assert_eq!(ingest(&input).expect("taken").rejected, 0);
@@ -209,7 +211,7 @@ fn within_the_sketch(found: &Value, ledger: &Ledger) {
     let sql = "SELECT CAST(ts_arrival AS BIGINT) FROM requests \
                WHERE ts_arrival IS NOT NULL AND response_cached IS NOT TRUE ORDER BY 1";
     let input = QueryInput { sql: sql.to_owned(), rows_max: usize::MAX };
-    let rows = ledger.query(&input).expect("an answer").rows;
+    let rows = query(&ledger, &input).expect("an answer").rows;
     let times: Vec<i64> = rows.iter().map(|row| row[0].as_i64().expect("a whole number")).collect();
     let mut gaps: Vec<f64> =
         times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
@@ -267,7 +269,7 @@ async fn a_cluster_gives_the_same_profile() {
         ),
     ] {
         let near = json(ledger.scan(&asked).unwrap());
-        let far = json(ledger.scan_on_cluster(&cluster.address(), &asked).unwrap());
+        let far = json(scan_on_cluster(&ledger, &cluster.address(), &asked).unwrap());
         assert!(near["classes"][0]["rows"].as_u64().unwrap() > 2_000);
         assert!(near["classes"].as_array().unwrap().len() > 2);
         if asked.only.is_empty() {
@@ -300,6 +302,7 @@ async fn silences_are_seen_from_afar() {
         format: None,
         map: vec![("ts_arrival".to_owned(), "ts_arrival:ms".to_owned())],
         start_ns: 0,
+        find: None,
         threads: NonZero::<usize>::MIN,
     };
     ingest(&logs).unwrap();
@@ -308,7 +311,7 @@ async fn silences_are_seen_from_afar() {
     let asked = input(by(&[], 1), &[]);
     let near = json(ledger.scan(&asked).unwrap());
     assert_eq!(near["classes"][0]["silences"]["collection_gaps"], 1);
-    same_but_for_rows(json(ledger.scan_on_cluster(&cluster.address(), &asked).unwrap()), near);
+    same_but_for_rows(json(scan_on_cluster(&ledger, &cluster.address(), &asked).unwrap()), near);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -317,7 +320,7 @@ async fn schedulers_that_cannot_help() {
     let ledger = ledger(&folder, 300);
     let asked = input(by(&[], 1), &[]);
     let check = |address: &str, expect: &str| {
-        assert_eq!(line(ledger.scan_on_cluster(address, &asked)), expect);
+        assert_eq!(line(scan_on_cluster(&ledger, address, &asked)), expect);
     };
     check("localhost:50050", "`localhost:50050` is no scheduler: it is written df://host:50050");
     let cluster = local_cluster(0).await;
@@ -351,11 +354,11 @@ async fn nodes_that_do_not_see_the_files() {
     let same_path = "the scheduler and every executor must see the ledger under the same path";
     let cluster = cluster_that_sees(Sight::Blind, &[Sight::Shared]).await;
     assert_eq!(
-        line(ledger.scan_on_cluster(&cluster.address(), &asked)),
+        line(scan_on_cluster(&ledger, &cluster.address(), &asked)),
         format!("the cluster cannot read `requests`: {same_path}")
     );
     let cluster = cluster_that_sees(Sight::Shared, &[Sight::Blind, Sight::Blind]).await;
-    let blamed = line(ledger.scan_on_cluster(&cluster.address(), &asked));
+    let blamed = line(scan_on_cluster(&ledger, &cluster.address(), &asked));
     assert!(
         blamed.starts_with("the cluster cannot read /") && blamed.ends_with(same_path),
         "{blamed}"
