@@ -392,7 +392,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(4_000)))]
 
         /// The fast way and the thorough one agree wherever the fast one answers, and it answers whatever is a moment.
         #[test]

@@ -254,7 +254,7 @@ fn encodings_make_no_difference() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(2_000)))]
 
     /// Pages that are not what they were are read or refused, and never give more rows than there are.
     #[test]

@@ -786,7 +786,7 @@ fn any_row() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(48)))]
 
     /// Whatever is counted is what rows say one by one; every dimension counts the same; and threads do not matter.
     #[test]

@@ -511,7 +511,7 @@ fn whole() -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(600)))]
 
     /// No record makes a reader panic, and each leaves something or nothing, but never more than it read.
     #[test]

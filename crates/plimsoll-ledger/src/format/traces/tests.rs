@@ -431,7 +431,7 @@ fn every_format_has_a_file() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(300)))]
 
     /// Whatever the fields of a record are, it is counted, and nothing else.
     #[test]

@@ -313,7 +313,7 @@ fn a_measured_run_is_a_trace() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(400)))]
 
     /// Any bytes get an answer, and so does a known file with a piece of it replaced by others.
     #[test]

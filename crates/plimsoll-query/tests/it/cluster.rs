@@ -1,12 +1,10 @@
 //! The profile of a ledger by this process, and by a cluster of two executors on loopback.
 
-mod local_cluster;
-
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::num::NonZero;
 
-use local_cluster::{Sight, cluster_that_sees, local_cluster};
+use crate::local_cluster::{Sight, cluster_that_sees, local_cluster};
 use plimsoll_ledger::{
     Classing, IngestInput, Ledger, NamedClass, QueryError, QueryInput, ScanInput, Scanned, ingest,
 };
@@ -330,6 +328,13 @@ async fn schedulers_that_cannot_help() {
         &format!("the scheduler at {address} has too few executors: 0/1 executors registered"),
     );
     cluster.shutdown();
+    // What the system says of a port that is being closed is a race.
+    let gone = line(scan_on_cluster(&ledger, &address, &asked));
+    assert!(gone.starts_with(&format!("no scheduler answers at {address}: ")), "{gone}");
+    // Bound and not listening: no other program gets the port, and connections are refused.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = format!("df://{}", closed.local_addr().unwrap());
     check(
         &address,
         &format!("no scheduler answers at {address}: Connection refused (os error 111)"),

@@ -1,0 +1,4 @@
+//! Traces and logs as files have them.
+
+mod corpus;
+mod traces;
