@@ -37,9 +37,9 @@ pub(crate) fn run_where_changed(always: bool) -> Result<(), String> {
 }
 
 fn run() -> Result<(), String> {
-    let own = ["test", "--profile", "heavy", "--locked", "-p", CRATE, "--features"];
+    let own = ["test", "--locked", "-p", CRATE, "--features"];
     step("heavy features", &[&own[..], &["sql,cluster,object-store,cluster-test"]].concat())?;
-    let program = ["test", "--profile", "heavy", "--locked", "-p", "plimsoll", "--features"];
+    let program = ["test", "--locked", "-p", "plimsoll", "--features"];
     let rest = ["sql,cluster,object-store", "--test", "it", "query::"];
     step("heavy features, in the program", &[&program[..], &rest].concat())
 }
