@@ -160,7 +160,7 @@ mod tests {
             // A gap is a gap, and a name is no markup.
             assert!(drawn.contains("data-says=\"1.00;;2.00;2.50\""), "{drawn}");
             assert!(drawn.contains("data-says=\"0.500 to 1.50;0.500 to 2.00\""), "{drawn}");
-            assert!(drawn.contains("d=\"M0 206M666.7 110L1000 62\""), "{drawn}");
+            assert!(drawn.contains("d=\"M0 198M666.7 94L1000 42\""), "{drawn}");
             assert!(!drawn.contains("<b>") && drawn.contains("&lt;b&gt;today&lt;/b&gt;"));
             for word in
                 ["offered, tasks/s", "good, tasks/s", "load line", "rise to &quot;2.5&quot;/s."]
