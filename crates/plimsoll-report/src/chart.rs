@@ -166,7 +166,7 @@ mod tests {
                 ["offered, tasks/s", "good, tasks/s", "load line", "rise to &quot;2.5&quot;/s."]
             {
                 assert!(
-                    drawn.contains(&format!(">{word}<")) || drawn.contains(&format!("{word}\"")),
+                    drawn.contains(&format!("{word}<")) || drawn.contains(&format!("{word}\"")),
                     "{word}: {drawn}"
                 );
             }

@@ -2,7 +2,6 @@
 
 #![expect(clippy::print_stdout, reason = "what was measured is printed")]
 
-#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 #[path = "../tests/it/fleets.rs"]

@@ -3,7 +3,6 @@
 
 #![expect(clippy::print_stdout, reason = "what was measured is printed")]
 
-#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use std::time::Instant;

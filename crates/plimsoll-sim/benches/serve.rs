@@ -1,6 +1,5 @@
 //! Requests per second of one core, conversation lengths near saturation. Each run first holds its events against the ones it always gave.
 
-#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use divan::Bencher;

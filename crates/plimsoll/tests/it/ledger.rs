@@ -47,7 +47,7 @@ fn log(rows: usize, day: u32) -> String {
 fn a_kill_leaves_the_ledger_whole() {
     let scratch = Scratch::new("kill");
     let ledger = scratch.path("ledger");
-    let first = scratch.file("first.csv", &log(2000, 1));
+    let first = scratch.file("first.csv", log(2000, 1));
     let done = json(&["ingest", &first, "--into", &ledger]);
     assert_eq!(done["rows_added"], 2000, "{done:#}");
     let rows = |ledger: &str| Ledger::open(Path::new(ledger)).expect("a ledger").rows();
@@ -56,7 +56,7 @@ fn a_kill_leaves_the_ledger_whole() {
     let (mut before, mut after) = (0, 0);
     for kill in 0..sized(20, 100) {
         let day = 2 + (kill % 27);
-        let file = scratch.file("next.csv", &log(3000 + kill as usize, day));
+        let file = scratch.file("next.csv", log(3000 + kill as usize, day));
         let mut ingest =
             command(&["ingest", &file, "--into", &ledger, "--source", &kill.to_string()]);
         let mut child = ingest.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
@@ -81,7 +81,7 @@ fn a_kill_leaves_the_ledger_whole() {
     }
     println!("{before} kills before the batch counted, {after} after");
     assert!(before > 0, "no kill came in time");
-    let last = scratch.file("last.csv", &log(10, 30));
+    let last = scratch.file("last.csv", log(10, 30));
     let done = json(&["ingest", &last, "--into", &ledger]);
     assert_eq!((&done["rows_added"], &done["duplicates"]), (&Value::from(10), &Value::from(0)));
     assert_eq!(rows(&ledger), expected + 10);
@@ -94,7 +94,7 @@ fn a_kill_leaves_the_ledger_whole() {
 fn every_row_is_counted_once() {
     let scratch = Scratch::new("counted");
     let ledger = scratch.path("ledger");
-    let good = scratch.file("good.csv", &log(50, 3));
+    let good = scratch.file("good.csv", log(50, 3));
     let bad = scratch.file("bad.csv", &(log(5, 3) + "2026-11-03 11:00:00,-1,2\nnonsense\n"));
     let done = json(&["ingest", &good, &bad, "--into", &ledger]);
     assert_eq!(done["schema"], "plimsoll/ingest/v1");
@@ -182,7 +182,7 @@ fn a_task_is_shown_across_its_attempts() {
 fn features_that_were_not_built() {
     let scratch = Scratch::new("features");
     let ledger = scratch.path("ledger");
-    let file = scratch.file("log.csv", &log(20, 1));
+    let file = scratch.file("log.csv", log(20, 1));
     assert!(run(&["ingest", &file, "--into", &ledger]).status.success());
     for (arguments, expect) in [
         (
@@ -210,7 +210,7 @@ fn features_that_were_not_built() {
 #[test]
 fn pipes_and_wrong_options() {
     let scratch = Scratch::new("pipes");
-    let (file, ledger) = (scratch.file("log.csv", &log(50, 3)), scratch.path("ledger"));
+    let (file, ledger) = (scratch.file("log.csv", log(50, 3)), scratch.path("ledger"));
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     for source in ["-", "/dev/stdin"] {
         let into = format!("{ledger}{}", source.len());

@@ -1,11 +1,11 @@
 //! Many people at once: nobody hears anything but an answer or a prompt no.
+#![expect(clippy::print_stdout, reason = "what was measured is printed")]
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::common::Scratch;
 use crate::server::{Server, client};
-use plimsoll_testkit::runs_long;
 use serde_json::json;
 use ureq::http::StatusCode;
 
@@ -121,7 +121,7 @@ fn peak_bytes(id: u32) -> u64 {
 /// Other tests run beside it: how long answers take is a bar of `benches/serve.rs`.
 #[test]
 fn two_hundred_clients_are_answered_or_turned_away() {
-    if runs_long("two hundred clients") {
+    if plimsoll_testkit::runs_long("two hundred clients") {
         load(Duration::from_secs(10), false);
     }
 }

@@ -1,9 +1,9 @@
 //! What is said at once, held against what is simulated a moment later.
+#![expect(clippy::print_stderr, reason = "what was measured is printed")]
 
 use crate::common;
 use crate::server::Server;
 use plimsoll_stats::{Seed, Stream};
-use plimsoll_testkit::runs_long;
 use serde_json::{Value, json};
 
 /// Scenarios of one pool and several, of requests, conversations and agents, with and without events.
@@ -35,7 +35,7 @@ fn levers(stream: &mut Stream) -> Value {
 /// A few of each; `benches/serve.rs` asks two hundred.
 #[test]
 fn what_is_said_at_once_is_near_what_is_simulated() {
-    if runs_long("what-ifs of six scenarios") {
+    if plimsoll_testkit::runs_long("what-ifs of six scenarios") {
         compare(4);
     }
 }

@@ -5,6 +5,7 @@ use plimsoll_sim::{
     Arrival, Budget, Kv, Limits, Loop, Outcome, Pace, Queue, Replica, Steps, Wanted, Watch, drive,
 };
 
+#[path = "../../tests/it/support.rs"]
 mod model;
 
 pub use model::{BUDGET, model};
