@@ -15,7 +15,7 @@ pub type FindLogs = fn(&str) -> Result<Vec<RemoteLog>, IngestError>;
 pub struct RemoteLog {
     /// Its URL.
     pub name: String,
-    /// Whether nobody named it: then it may be something else than a log.
+    /// Whether the user did not name it: then it may be something other than a log.
     pub searched: bool,
     /// Copies it to this disk.
     pub copy: Box<dyn Fn() -> io::Result<LocalCopy>>,
@@ -71,7 +71,7 @@ impl LogFile {
         }
     }
 
-    /// Whether nobody named it: then it may be something else than a log.
+    /// Whether the user did not name it: then it may be something other than a log.
     pub(crate) fn searched(&self) -> bool {
         match self {
             Self::Local { searched, .. } => *searched,

@@ -22,7 +22,7 @@ pub trait Kind {
     fn values(known: Self::Known) -> Values;
     /// The value as JSON.
     fn json(value: &Self::Value) -> Value;
-    /// The values of a column of this kind: whoever reads a file sees to it that it is.
+    /// The values of a column of this kind; the caller has checked the kind.
     fn read(column: &Column) -> Vec<Option<Self::Value>>;
 }
 

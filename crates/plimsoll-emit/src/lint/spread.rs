@@ -166,7 +166,7 @@ fn aggregated(aggregate: &Aggregate, clash: &mut Option<String>) -> Spread {
             if !aggregate.param.as_ref().and_then(literal).is_some_and(|k| k <= 1.0) {
                 return inner;
             }
-            // The one that is left keeps its labels, which nobody knows.
+            // The one that is left keeps its labels, which are unknown.
             let mut left = grouped(inner);
             left.fixed.insert(UNKNOWN.to_owned(), String::new());
             left

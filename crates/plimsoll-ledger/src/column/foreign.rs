@@ -25,7 +25,7 @@ pub(crate) struct Batch {
     leaves: Vec<Leaf>,
 }
 
-/// Hands on every row, so many at a time, until nobody wants more.
+/// Passes on every row in batches, until the caller stops.
 pub(crate) fn each_batch<R: ChunkReader + 'static>(
     opened: &Opened<R>,
     batch_rows: usize,

@@ -44,7 +44,7 @@ impl<R: ChunkReader + 'static> Opened<R> {
                     "is packed with {codec}, which is not read here: write it again with zstd, gzip, snappy or lz4"
                 ));
             }
-            // Whoever reads pages takes it for granted that these are no less than zero.
+            // The page reader assumes that these are not negative.
             let begin = chunk.dictionary_page_offset().unwrap_or(0).min(chunk.data_page_offset());
             if begin.min(chunk.compressed_size()).min(chunk.num_values()) < 0 {
                 return refused("begins before its file".to_owned());
