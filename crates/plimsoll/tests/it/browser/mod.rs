@@ -1,10 +1,10 @@
 //! Driving a real browser: as much of the WebDriver protocol as the tests of the page need.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,6 +16,27 @@ use plimsoll_testkit::{runs_long, skipped};
 
 /// How an element is named in answers.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// A driver that has said which port it listens on, and what else it says; none where it ended before.
+fn drive(program: &Path) -> Option<(Child, String, Lines<BufReader<ChildStdout>>)> {
+    let mut driver = Command::new(program)
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver starts");
+    let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines();
+    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let (_, port) = line.split_once("started successfully on port ")?;
+        Some(port.trim_end_matches('.').to_owned())
+    });
+    let Some(port) = port else {
+        driver.wait().expect("it has ended");
+        return None;
+    };
+    Some((driver, port, lines))
+}
 
 /// A chromium of its own with an empty profile, closed with the test.
 pub struct Browser {
@@ -37,19 +58,11 @@ impl Browser {
             skipped("no `chromium` and `chromedriver` to look at pages with");
             return None;
         };
-        let mut driver = Command::new(driver)
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver starts");
-        let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines();
-        let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
-            let (_, port) = line.split_once("started successfully on port ")?;
-            Some(port.trim_end_matches('.').to_owned())
-        });
-        let at = format!("127.0.0.1:{}", port.expect("chromedriver says its port"));
+        // A driver takes a free port of IPv4, and ends where another has taken the same of IPv6.
+        let (driver, port, lines) = (0..8)
+            .find_map(|_| drive(&driver))
+            .expect("chromedriver started eight times and never said its port");
+        let at = format!("127.0.0.1:{port}");
         std::thread::spawn(move || lines.for_each(drop));
         let scratch = Scratch::new(&format!("browser-{name}"));
         let usual = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
