@@ -70,10 +70,7 @@ fn ci() -> Result<(), String> {
     // How a simulation's cost grows. It looks at the clock, so it runs alone.
     step("bars", &["bench", "--package", "plimsoll-sim", "--bench", "scale", "--locked"])?;
     if full {
-        step(
-            "bars of what-ifs",
-            &["bench", "--package", "plimsoll", "--bench", "what_if", "--locked"],
-        )?;
+        step("bars of serve", &["bench", "--package", "plimsoll", "--bench", "serve", "--locked"])?;
     }
     heavy::run_where_changed(full)?;
     if has("deny") {

@@ -30,8 +30,9 @@ fn sum(pairs: &[(f64, f64)]) -> f64 {
     pairs.iter().map(|(actual, _)| actual.abs()).sum()
 }
 
+/// None where so little came that the ratio is no number.
 fn ratio(a: f64, b: f64) -> Option<f64> {
-    (b > 0.0).then(|| a / b)
+    Some(a / b).filter(|ratio| b > 0.0 && ratio.is_finite())
 }
 
 /// The mean absolute error over `scale`, that of [`naive_scale`]. Below one it is less than repeating the last season is off by; where there
@@ -95,6 +96,7 @@ mod tests {
         assert_eq!(naive_scale(&[3.0; 4], 1), None);
         assert_eq!(mase(&pairs, None), None);
         assert_eq!(wape(&[(0.0, 1.0)]), None);
+        assert_eq!(wape(&[(1e-300, 1e15)]), None);
     }
 
     /// At 0.95, one too low costs 0.95 and one too high 0.05.

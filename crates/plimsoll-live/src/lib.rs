@@ -33,7 +33,7 @@ pub use client::{Access, Metadata, Prometheus, without_credentials};
 pub use error::LiveError;
 pub use openmetrics::{BadLine, Exposition, Family, encode};
 pub use query::{PoolQueries, Selector, labels_of, pool_queries, quiet_is_zero};
-pub use resolve::{Missing, Reporting, Resolved, Spelling, VersionBound, resolve};
+pub use resolve::{Missing, Reporting, Resolved, Spelling, VersionBound, resolve, served_as};
 pub use sight::{Answering, PoolSource, Unanswered, sight};
 pub use source::{Ask, Matcher, MetricSource, Over, Pool};
 pub use windows::{

@@ -228,6 +228,25 @@ fn is_present(metric: &Metric, name: &str, present: &BTreeSet<String>) -> bool {
     }
 }
 
+/// The name that a model is served under: its own, one that differs only in how it is written, or the only one there is, where `alone` says that nothing else can be
+/// meant.
+pub fn served_as(model: &str, known: &[String], alone: bool) -> Option<String> {
+    if known.iter().any(|own| own == model) {
+        return Some(model.to_owned());
+    }
+    let plain = |name: &str| -> String {
+        let last = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+        last.chars().filter(char::is_ascii_alphanumeric).collect()
+    };
+    let alike: Vec<&String> =
+        known.iter().filter(|own| plain(own).starts_with(&plain(model))).collect();
+    match (alike.as_slice(), known) {
+        ([one], _) => Some((*one).clone()),
+        ([], [one]) if alone => Some(one.clone()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +308,18 @@ mod tests {
             .collect();
         assert_eq!(kv, ["vllm:kv_cache_usage_perc", "vllm_kv_cache_usage_perc"]);
         assert_eq!(found.reporting[0].missing.len(), 2);
+    }
+
+    #[test]
+    fn models_are_known_by_other_spellings() {
+        let known = |all: &[&str]| all.iter().map(|own| (*own).to_owned()).collect::<Vec<_>>();
+        let both = known(&["Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B-Instruct"]);
+        assert_eq!(served_as("qwen3-32b", &both, false), Some("Qwen/Qwen3-32B".to_owned()));
+        assert_eq!(served_as("llama-3.1-8b", &both, false), Some(both[1].clone()));
+        // Of two that might be meant, none is guessed; a single one is.
+        assert_eq!(served_as("gpt-oss-120b", &both, false), None);
+        assert_eq!(served_as("chat", &known(&["x"]), true), Some("x".to_owned()));
+        assert_eq!(served_as("chat", &known(&["x"]), false), None);
+        assert_eq!(served_as("chat", &[], true), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Tests that walk every key there is.
 
+use plimsoll_testkit::sized;
 use proptest::prelude::*;
 use toml::de::DeTable;
 
@@ -214,9 +215,12 @@ fn every_key_survives_every_value() {
         "2026-02-30",
         "9999-12-31T23:59:59Z",
     ];
-    let (mut tried, mut accepted) = (0, 0);
+    let (mut tried, mut accepted, mut leaves) = (0, 0, 0);
+    // In the quick tier each leaf has a fifth of the values, and each value a fifth of the leaves.
+    let apart = sized(5, 1);
     each_leaf(&mut |path, _, set| {
-        for value in VALUES {
+        leaves += 1;
+        for value in VALUES.into_iter().skip(leaves % apart).step_by(apart) {
             let text = set(value);
             tried += 1;
             match parse(&Source::new("x.toml", text.as_str()), builtin()) {
@@ -244,7 +248,8 @@ fn every_key_survives_every_value() {
         }
     });
     // The walk reached the whole tree, and not everything is refused.
-    assert!(tried > 10_000 && accepted > 300, "{accepted} of {tried} accepted");
+    let (all, some) = (10_000 / apart, 300 / apart);
+    assert!(tried > all && accepted > some, "{accepted} of {tried} accepted");
 }
 
 /// Every key with a sensible value is accepted, so the examples in messages and schema can be pasted.

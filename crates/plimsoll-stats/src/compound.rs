@@ -114,12 +114,15 @@ fn on_grid(
         size[low as usize] += share * (1.0 - (at - low));
         size[low as usize + 1] += share * (at - low);
     }
-    let last = size.iter().rposition(|share| *share > 0.0).unwrap_or(0);
     // A size of nothing is as good as none.
     let mean = mean * (1.0 - size[0]);
     let kept = 1.0 - size[0];
-    let weighted: Vec<f64> =
-        size.iter().take(last + 1).enumerate().map(|(j, share)| j as f64 * share / kept).collect();
+    // A log of few rows has few sizes: points that none falls on are not visited.
+    let weighted: Vec<(usize, f64)> = (1..size.len())
+        .filter(|j| size[*j] > 0.0)
+        .map(|j| (j, j as f64 * size[j] / kept))
+        .collect();
+    let mut reached = 0;
     let mut sum = vec![0.0; points + 1];
     sum[0] = libm::exp(-mean);
     let mut passed = sum[0];
@@ -127,9 +130,11 @@ fn on_grid(
         return Some(0.0);
     }
     for k in 1..=points {
-        let reach = k.min(last);
-        let products = weighted[1..=reach].iter().zip(sum[k - reach..k].iter().rev());
-        let mass = mean / k as f64 * products.map(|(a, b)| a * b).sum::<f64>();
+        while weighted.get(reached).is_some_and(|(j, _)| *j <= k) {
+            reached += 1;
+        }
+        let products = weighted[..reached].iter().map(|(j, share)| share * sum[k - j]);
+        let mass = mean / k as f64 * products.sum::<f64>();
         sum[k] = mass;
         if passed + mass >= p {
             // What lies on a point stands for half a step on both sides, unless sizes are on the points themselves.

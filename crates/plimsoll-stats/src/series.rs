@@ -46,6 +46,13 @@ fn known(values: &[Option<f64>]) -> impl Iterator<Item = (usize, f64)> + '_ {
     values.iter().enumerate().filter_map(|(i, x)| Some((i, (*x)?)))
 }
 
+/// Adds sums and counts place by place.
+fn add(all: &mut [(f64, f64)], own: &[(f64, f64)]) {
+    for (all, own) in all.iter_mut().zip(own) {
+        *all = (all.0 + own.0, all.1 + own.1);
+    }
+}
+
 /// Whether values come round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Periodicity {
@@ -80,15 +87,29 @@ pub fn periodicity(
     }
     let values = &values[..periods * length];
     let explained = explained_by_place(values, length, 0)?;
-    let mut turned = values.to_vec();
+    let (sum, n) = known(values).fold((0.0, 0.0), |(sum, n), (_, x)| (sum + x, n + 1.0));
+    // Turning changes neither the mean nor the variance of all, only what comes together at a place.
+    let apart: Vec<(f64, f64)> =
+        values.iter().map(|x| x.map_or((0.0, 0.0), |x| (x - sum / n, 1.0))).collect();
+    let mut places = vec![(0.0, 0.0); length];
+    let mut between = |turns: &[usize]| -> f64 {
+        places.fill((0.0, 0.0));
+        for (period, turn) in apart.chunks(length).zip(turns) {
+            let (first, rest) = places.split_at_mut(length - turn);
+            add(first, &period[*turn..]);
+            add(rest, &period[..*turn]);
+        }
+        places.iter().filter(|(_, n)| *n > 0.0).map(|(sum, n)| sum * sum / n).sum()
+    };
+    let mut turns = vec![0; periods];
+    let seen = between(&turns);
     let mut as_much = 1usize;
     for _ in 0..permutations {
-        for period in turned.chunks_mut(length) {
-            period.rotate_left(stream.index(length));
+        for turn in &mut turns {
+            *turn = (*turn + stream.index(length)) % length;
         }
-        let chance = explained_by_place(&turned, length, 0).unwrap_or(0.0);
         // Turned into itself it explains the same but for the order of sums.
-        as_much += usize::from(chance >= explained * (1.0 - 1e-12));
+        as_much += usize::from(between(&turns) >= seen * (1.0 - 1e-12));
     }
     let p_value = as_much as f64 / (permutations + 1) as f64;
     Some(Periodicity { periods, explained, p_value, permutations })

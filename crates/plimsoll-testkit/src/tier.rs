@@ -1,7 +1,7 @@
 //! Two tiers of tests: `cargo test` is quick; `PLIMSOLL_LONG_TESTS=1 cargo test` runs everything. Each test is in both, or says that it was skipped.
 
 /// Cases of a property in the quick tier.
-const QUICK_CASES: u32 = 64;
+const QUICK_CASES: u32 = 32;
 
 /// Whether the long tests run, too.
 pub fn long_tests() -> bool {
@@ -21,7 +21,7 @@ pub fn skipped(why: &str) {
     let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("SKIPPED: {why}\n"));
 }
 
-/// How many cases a property is tried on: `all` in the long tier, and no more than 64 of them in the quick one. `PROPTEST_CASES` sets another number, as it does
+/// How many cases a property is tried on: `all` in the long tier, and no more than 32 of them in the quick one. `PROPTEST_CASES` sets another number, as it does
 /// for properties that leave the number to proptest.
 pub fn cases(all: u32) -> u32 {
     let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());

@@ -3,6 +3,7 @@
 
 use crate::support;
 use plimsoll_plan::{Effort, Outcome, check, relaxed, solve};
+use plimsoll_testkit::sized;
 
 const EFFORT: Effort = Effort { lps: 20, tries: 20_000, gap: 0.0 };
 
@@ -26,9 +27,8 @@ fn gap(seed: u64, loss: bool, scale: f64) -> f64 {
 
 #[test]
 fn six_accelerators_four_regions_three_modes_eight_pools() {
-    for (seed, loss, scale) in
-        [(1, false, 1.0), (2, true, 1.0), (3, false, 0.5), (5, true, 1.2), (6, true, 2.0)]
-    {
+    let all = [(1, false, 1.0), (2, true, 1.0), (3, false, 0.5), (5, true, 1.2), (6, true, 2.0)];
+    for (seed, loss, scale) in all.into_iter().take(sized(2, 5)) {
         let gap = gap(seed, loss, scale);
         assert!(gap <= 0.05, "seed {seed}: {gap}");
     }

@@ -8,7 +8,7 @@ use plimsoll_fleet::Version;
 use plimsoll_fleet::metrics::{Reporter, Signal};
 use plimsoll_live::{
     Access, Answer, Answering, Labels, LiveError, PoolSource, Prometheus, Selector, Unanswered,
-    labels_of,
+    labels_of, served_as,
 };
 use plimsoll_scenario::Diagnostic;
 use plimsoll_study::{FilePool, PlanFile};
@@ -175,7 +175,14 @@ pub(super) fn source(
         Some(model) => (Some(model), None),
         None => {
             let known = models(prometheus, reporter, &labels)?;
-            let model = named(&pool.model, &known, plan.pools.len() == 1)?;
+            let model = served_as(&pool.model, &known, plan.pools.len() == 1);
+            if model.is_none() && !known.is_empty() {
+                return Err(format!(
+                    "`{}` is served under another name; engines report {}: say which with `--served POOL=NAME`",
+                    pool.model,
+                    known.join(", ")
+                ));
+            }
             let note = model.as_ref().filter(|model| **model != pool.model).map(|model| {
                 format!(
                     "pool `{}` is taken to serve `{}` as `{model}`; `--served {}=NAME` says otherwise",
@@ -214,45 +221,4 @@ fn models(
         return Err(format!("nobody reports `{}`: is {reporter} scraped?", metric.name));
     }
     Ok(models)
-}
-
-/// The name that a model is served under: its own, one that differs only in how it is written, or the only one there is.
-fn named(model: &str, known: &[String], alone: bool) -> Result<Option<String>, String> {
-    if known.is_empty() {
-        return Ok(None);
-    }
-    if known.iter().any(|own| own == model) {
-        return Ok(Some(model.to_owned()));
-    }
-    let plain = |name: &str| -> String {
-        let last = name.rsplit('/').next().unwrap_or(name).to_lowercase();
-        last.chars().filter(char::is_ascii_alphanumeric).collect()
-    };
-    let alike: Vec<&String> =
-        known.iter().filter(|own| plain(own).starts_with(&plain(model))).collect();
-    match (alike.as_slice(), known) {
-        ([one], _) => Ok(Some((*one).clone())),
-        ([], [one]) if alone => Ok(Some(one.clone())),
-        _ => Err(format!(
-            "`{model}` is served under another name; engines report {}: say which with `--served POOL=NAME`",
-            known.join(", ")
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::named;
-
-    #[test]
-    fn models_are_known_by_other_spellings() {
-        let known = |all: &[&str]| all.iter().map(|own| (*own).to_owned()).collect::<Vec<_>>();
-        let both = known(&["Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B-Instruct"]);
-        assert_eq!(named("qwen3-32b", &both, false), Ok(Some("Qwen/Qwen3-32B".to_owned())));
-        assert_eq!(named("llama-3.1-8b", &both, false), Ok(Some(both[1].clone())));
-        // Of two that might be meant, none is guessed; a single one is.
-        assert!(named("gpt-oss-120b", &both, false).expect_err("unknown").contains("--served"));
-        assert_eq!(named("chat", &known(&["x"]), true), Ok(Some("x".to_owned())));
-        assert!(named("chat", &known(&["x"]), false).is_err());
-    }
 }

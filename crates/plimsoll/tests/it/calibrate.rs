@@ -1,6 +1,7 @@
 //! `calibrate` and `validate` as a shell sees them, with the bars they are held to.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::common::{Scratch, plimsoll, repository, text};
 use serde_json::Value;
@@ -22,6 +23,19 @@ fn group<'a>(document: &'a Value, list: &str, name: &str) -> &'a Value {
     groups.iter().find(|g| g["name"] == name).unwrap_or_else(|| panic!("no {name} in {list}"))
 }
 
+/// What `calibrate` says of the closed loops of the log, and the calibration that it writes: fitted once a process.
+fn closed_loops() -> &'static (Value, String) {
+    static FITTED: OnceLock<(Value, String)> = OnceLock::new();
+    FITTED.get_or_init(|| {
+        let scratch = Scratch::new("closed-loops");
+        let into = scratch.path("h200.json");
+        let (code, document) =
+            json(&["calibrate", LOG, "--runs", "prefill-*,closed-*", "--into", &into]);
+        assert_eq!(code, 0, "{document}");
+        (document, std::fs::read_to_string(&into).expect("written"))
+    })
+}
+
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
@@ -30,15 +44,11 @@ fn number(value: &Value) -> f64 {
 /// more within 5%; and what the fit was never given, the open loops, nearly as well.
 #[test]
 fn a_step_log_calibrates_within_its_bars() {
-    let scratch = Scratch::new("bars");
-    let into = scratch.path("h200.json");
-    let (code, document) =
-        json(&["calibrate", LOG, "--runs", "prefill-*,closed-*", "--into", &into]);
-    assert_eq!(code, 0);
+    let (document, written) = closed_loops();
     assert_eq!(document["schema"], "plimsoll/calibrate/v1");
     for list in ["left_out", "fitted"] {
         for name in ["decode steps", "decode steps as seen"] {
-            let steps = group(&document, list, name);
+            let steps = group(document, list, name);
             assert!(number(&steps["median_abs_pct"]) <= 4.0, "{list}: {steps}");
             assert!(number(&steps["p90_abs_pct"]) <= 10.0, "{list}: {steps}");
         }
@@ -53,7 +63,7 @@ fn a_step_log_calibrates_within_its_bars() {
         }
         assert_eq!(run["lost_steps"], 0, "the plain engine disagrees with the log: {run}");
     }
-    let open = group(&document, "held_out", "decode steps");
+    let open = group(document, "held_out", "decode steps");
     assert!(
         number(&open["median_abs_pct"]) <= 4.0 && number(&open["p90_abs_pct"]) <= 10.0,
         "{open}"
@@ -69,8 +79,7 @@ fn a_step_log_calibrates_within_its_bars() {
         let moved = (value / number(&coefficient["prior"])).ln().abs() > 0.5;
         assert!(!moved || coefficient["provenance"] == "calibrated", "{coefficient}");
     }
-    let written: Value =
-        serde_json::from_str(&std::fs::read_to_string(&into).expect("written")).expect("JSON");
+    let written: Value = serde_json::from_str(written).expect("JSON");
     assert_eq!(written["schema"], "plimsoll/calibration/v1");
     assert_eq!(written["setup"]["model"], "llama-3.1-8b");
     assert_eq!(written["coefficients"], document["coefficients"]);
@@ -82,8 +91,7 @@ fn a_step_log_calibrates_within_its_bars() {
 #[test]
 fn closed_loops_predict_open_ones() {
     let scratch = Scratch::new("open");
-    let into = scratch.path("h200.json");
-    assert_eq!(json(&["calibrate", LOG, "--runs", "prefill-*,closed-*", "--into", &into]).0, 0);
+    let into = scratch.file("h200.json", &closed_loops().1);
     let mut seen = 0;
     for file in ["llama31_8b", "llama31_8b_b8192", "llama31_8b_kv64k"] {
         let log = format!("validation/vllm_h200/{file}.jsonl.gz");
@@ -145,12 +153,11 @@ fn three_points_do_not_overfit() {
 #[test]
 fn a_pool_uses_its_calibration() {
     let scratch = Scratch::new("pool");
-    let into = scratch.path("own.json");
-    assert_eq!(json(&["calibrate", LOG, "--runs", "prefill-*,closed-*", "--into", &into]).0, 0);
+    scratch.file("own.json", &closed_loops().1);
     let scenario = |model: &str| {
         format!(
             "[study]\nname = \"one\"\nas_of = 2026-11-15\nstart = 2026-11-16T00:00:00Z\n\n[[class]]\nname = \"chat\"\nprofile = \"chat\"\nrate = \"2/s\"\n\n\
-             [[pool]]\nname = \"a\"\nmodel = \"{model}\"\naccelerator = \"H200-SXM\"\nengine = \"vllm@0.24\"\nweights = \"bf16\"\nreplicas = {{ now = 1 }}\ncalibration = \"own.json\"\n"
+             [[pool]]\nname = \"a\"\nmodel = \"{model}\"\naccelerator = \"H200-SXM\"\nengine = \"vllm@0.24\"\nweights = \"bf16\"\nmax_num_seqs = 8\nreplicas = {{ now = 1 }}\ncalibration = \"own.json\"\n"
         )
     };
     let file = scratch.file("one.toml", scenario("llama-3.1-8b"));
@@ -446,14 +453,11 @@ fn a_log_faster_than_physics_is_refused() {
 #[test]
 fn a_calibration_that_lies_is_refused() {
     let scratch = Scratch::new("lies");
-    let into = scratch.path("own.json");
-    assert_eq!(json(&["calibrate", LOG, "--runs", "prefill-*,closed-*", "--into", &into]).0, 0);
-    let honest: Value =
-        serde_json::from_str(&std::fs::read_to_string(&into).expect("written")).expect("JSON");
+    let honest: Value = serde_json::from_str(&closed_loops().1).expect("JSON");
     let scenario = scratch.file(
         "one.toml",
         "[study]\nname = \"one\"\nas_of = 2026-11-15\nstart = 2026-11-16T00:00:00Z\n\n[[class]]\nname = \"chat\"\nprofile = \"chat\"\nrate = \"2/s\"\n\n\
-         [[pool]]\nname = \"a\"\nmodel = \"llama-3.1-8b\"\naccelerator = \"H200-SXM\"\nengine = \"vllm@0.24\"\nweights = \"bf16\"\nreplicas = { now = 1 }\ncalibration = \"lie.json\"\n",
+         [[pool]]\nname = \"a\"\nmodel = \"llama-3.1-8b\"\naccelerator = \"H200-SXM\"\nengine = \"vllm@0.24\"\nweights = \"bf16\"\nmax_num_seqs = 8\nreplicas = { now = 1 }\ncalibration = \"lie.json\"\n",
     );
     let check = |change: &dyn Fn(&mut Value), expect: &str| {
         let mut lie = honest.clone();

@@ -105,7 +105,7 @@ fn the_contract() {
     let file = scratch.file("s.toml", scenario(SLO, ""));
     let with = |seed: &str, threads: &str| {
         let few = ["--points", "3", "--no-lines", "--json", "--seed", seed, "--threads", threads];
-        run(&[&["curve", &file, "--runs", "4"], &few[..]].concat())
+        run(&[&["curve", &file, "--runs", "2"], &few[..]].concat())
     };
     let one = with("5", "1");
     assert_eq!(one.0, 0);

@@ -2,6 +2,7 @@
 
 use crate::common;
 use crate::common::{Scratch, count, diagnostic, json, number, repository, run};
+use plimsoll_testkit::sized;
 use serde_json::Value;
 
 const SCENARIO: &str = "examples/launch-week.toml";
@@ -768,7 +769,7 @@ fn after_the_surge(name: &str, retries: &str, from: f64, until: f64) -> Vec<(f64
     let scratch = Scratch::new(name);
     let file = scratch.file("s.toml", text.replace(told, retries));
     let end = 360.0;
-    (1..=20)
+    (1..=sized(6, 20))
         .map(|seed: u32| {
             let (code, document) = json(&[
                 "simulate",
