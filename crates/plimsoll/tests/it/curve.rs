@@ -15,7 +15,7 @@ fn scenario(slo: &str, pool: &str) -> String {
 
         [[class]]
         name = "chat"
-        rate = "6 req/s"
+        rate = "3 req/s"
         prompt = {{ p50 = 600, p95 = 2400, max = 8000 }}
         output = {{ p50 = 120, p95 = 500, max = 2000 }}
         slo = {{ {slo} }}
@@ -26,7 +26,7 @@ fn scenario(slo: &str, pool: &str) -> String {
         accelerator = "H100-SXM"
         engine = "vllm@0.24"
         max_model_len = 16384
-        max_num_seqs = 64
+        max_num_seqs = 32
         {pool}
         "#
     )

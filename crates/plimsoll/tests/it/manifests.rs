@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cluster::prometheus::{Prometheus, is_installed};
-use crate::common::{Scratch, json, plimsoll, run, text};
+use crate::common::plans::with;
+use crate::common::{Scratch, json, plimsoll, repository, run, text};
 use plimsoll_testkit::runs_long;
 use serde_json::Value;
 
@@ -173,7 +174,18 @@ fn bad_input_is_answered() {
     check(&["doctor", "--prometheus", "http://127.0.0.1:1"], "usage", "nothing to examine");
     // Two pools of one model: what they report is not counted as both.
     let two = scratch.path("two.json");
-    assert_eq!(run(&["plan", "examples/two-regions.toml", "--out", &two]).0, 0);
+    let example = std::fs::read_to_string(repository().join("examples/two-regions.toml"));
+    let fewer = with(
+        &example.expect("an example"),
+        &[
+            ("\"25 req/s\"", "\"2.5 req/s\""),
+            ("\"30 req/s\"", "\"3 req/s\""),
+            ("now = 10, plan = [4, 32]", "now = 1, plan = [1, 8]"),
+            ("now = 12, plan = [4, 48]", "now = 1, plan = [1, 8]"),
+        ],
+    );
+    let fewer = write("two.toml", &fewer);
+    assert_eq!(run(&["plan", &fewer, "--out", &two]).0, 0);
     let refused = ["--prometheus", "http://127.0.0.1:1"];
     check(&[&["watch", &two, "--once"], &refused[..]].concat(), "not-seen", "cannot be told apart");
     check(&[&["doctor", "--plan", &two], &refused[..]].concat(), "no-prometheus", "refused");

@@ -76,7 +76,7 @@ fn numberless(text: &str) -> String {
 
 fn check(name: &str) {
     // These are reviewed in any case, for their first screens.
-    let quick = ["disaggregated", "launch-week", "support-bot"].contains(&name);
+    let quick = ["launch-week", "support-bot"].contains(&name);
     if !quick && !runs_long(&format!("the review of {name}")) {
         return;
     }
