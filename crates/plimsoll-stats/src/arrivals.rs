@@ -104,6 +104,19 @@ impl Burst {
     }
 }
 
+impl Process {
+    /// Seconds from the beginning of one burst or dump to the next, on average; none where arrivals come without either.
+    pub fn episode_seconds(&self) -> Option<f64> {
+        match self {
+            Self::Flow { burst: Some(burst), .. } if burst.times > burst.calm_times => {
+                Some(burst.lasts + burst.calm_lasts)
+            }
+            Self::Flow { .. } => None,
+            Self::Dumps { every } => Some(*every),
+        }
+    }
+}
+
 /// A rate over time, constant between its steps, from time zero to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateCurve {
@@ -179,15 +192,13 @@ struct BurstState {
     burst: Burst,
     bursting: bool,
     until: f64,
+    /// Of its own, so that bursts come at the same times whatever the rate.
+    stream: Stream,
 }
 
 impl Arrivals {
     /// Arrivals of this process over this rate, drawn from this stream.
-    pub fn new(
-        process: &Process,
-        curve: RateCurve,
-        mut stream: Stream,
-    ) -> Result<Self, ArrivalError> {
+    pub fn new(process: &Process, curve: RateCurve, stream: Stream) -> Result<Self, ArrivalError> {
         let texture = match process {
             Process::Flow { spacing, burst } => {
                 let gap = match *spacing {
@@ -197,10 +208,11 @@ impl Arrivals {
                 };
                 // Start in the long-run state, not always in the calm.
                 let burst = burst.map(|burst| {
+                    let mut stream = stream.aside();
                     let share = burst.lasts / (burst.lasts + burst.calm_lasts);
                     let bursting = stream.uniform() < share;
                     let mean = if bursting { burst.lasts } else { burst.calm_lasts };
-                    BurstState { burst, bursting, until: mean * stream.exponential() }
+                    BurstState { burst, bursting, until: mean * stream.exponential(), stream }
                 });
                 Texture::Flow { gap, burst }
             }
@@ -246,7 +258,7 @@ impl Arrivals {
             state.bursting = !state.bursting;
             let mean = if state.bursting { state.burst.lasts } else { state.burst.calm_lasts };
             // A zero-length draw would not move time forward.
-            state.until += (mean * self.stream.exponential()).max(1e-9);
+            state.until += (mean * state.stream.exponential()).max(1e-9);
         }
     }
 
@@ -344,6 +356,17 @@ mod tests {
         counts.iter().map(|c| (c - mean) * (c - mean)).sum::<f64>() / (n - 1.0) / mean
     }
 
+    #[test]
+    fn episodes_are_as_far_apart_as_was_asked_for() {
+        let burst = |times| Some(Burst::new(times, 120.0, 1800.0).unwrap());
+        let bursty = |burst| Process::Flow { spacing: Spacing::Poisson, burst };
+        assert_eq!(bursty(None).episode_seconds(), None);
+        // A burst of the mean rate is none.
+        assert_eq!(bursty(burst(1.0)).episode_seconds(), None);
+        assert_eq!(bursty(burst(5.0)).episode_seconds(), Some(1800.0));
+        assert_eq!(Process::Dumps { every: 900.0 }.episode_seconds(), Some(900.0));
+    }
+
     /// A Poisson process has CV 1 and dispersion 1; 20,000 arrivals at 10/s: five standard errors.
     #[test]
     fn poisson_is_poisson() {
@@ -377,6 +400,28 @@ mod tests {
         assert!((times.len() as f64 / (10.0 * end) - 1.0).abs() < 0.03, "{}", times.len());
         let got = dispersion(&times, 1000.0, end);
         assert!((got / 321.0 - 1.0).abs() < 0.25, "{got}");
+    }
+
+    /// Loads are compared on the same bursts: at twice the rate each of them has about twice as many, and begins and ends when it did.
+    #[test]
+    fn bursts_come_at_the_same_times_at_every_load() {
+        let burst = Some(Burst::new(8.0, 300.0, 3600.0).unwrap());
+        let process = Process::Flow { spacing: Spacing::Poisson, burst };
+        let counts = |rate: f64| {
+            let mut counts = vec![0u32; 200];
+            for at in times(&process, RateCurve::constant(rate, 36_000.0).unwrap(), 9) {
+                counts[(at / 180.0) as usize] += 1;
+            }
+            counts
+        };
+        // Windows of three minutes have 40 requests or fewer in the calm, and up to 1,440 in a burst.
+        for (once, twice) in counts(1.0).into_iter().zip(counts(2.0)) {
+            let (once, twice) = (f64::from(once), f64::from(twice));
+            assert!(
+                (twice - 2.0 * once).abs() < 6.0 * (2.0 * once + twice).sqrt() + 6.0,
+                "{once} {twice}"
+            );
+        }
     }
 
     /// Short spans have the mean rate too: a process that began at a renewal would show (cv² - 1) / 2 more, which

@@ -42,8 +42,8 @@ pub use counts::Counts;
 pub use dist::{Dist, DistError, Weighted, three_point_quantile, weibull_cv};
 pub use family::{Family, Sample};
 pub use interval::{
-    Interval, batch_means, block_bootstrap, bootstrap, mean_interval, share_interval,
-    share_interval_of,
+    Interval, batch_means, block_bootstrap, bootstrap, mean_interval, ratio_interval,
+    share_interval, share_interval_of,
 };
 pub use normal::{normal_cdf, normal_quantile, student_quantile};
 pub use parallel::in_order;

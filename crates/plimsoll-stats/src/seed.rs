@@ -67,6 +67,13 @@ impl Stream {
         -libm::log(self.uniform_positive())
     }
 
+    /// A stream beside this one, so far ahead of it that the two never meet: what is drawn from one does not shift the other.
+    pub fn aside(&self) -> Self {
+        let mut ahead = self.0.clone();
+        ahead.long_jump();
+        Self(ahead)
+    }
+
     /// Uniform over `0..n`; zero for `n == 0`.
     pub fn index(&mut self, n: usize) -> usize {
         // Multiply-shift: the bias is below n / 2^64.
