@@ -356,11 +356,6 @@ fn fleet(out: &mut String, plan: &Plan, heading: Heading) {
 
 fn resources(out: &mut String, plan: &Plan, heading: Heading) {
     let _ = writeln!(out, "\n{}", heading.apply("what runs out first"));
-    let verdict = |verdict: RowVerdict| match verdict {
-        RowVerdict::Ok => "ok",
-        RowVerdict::Tight => "tight",
-        RowVerdict::Shortfall => "SHORTFALL",
-    };
     let first = plan.first_to_run_out.as_ref();
     let rows: Vec<Vec<String>> = plan
         .resources
@@ -379,10 +374,10 @@ fn resources(out: &mut String, plan: &Plan, heading: Heading) {
                 row.launch_p95.map_or("-".to_owned(), number),
                 row.load_line_now.map_or("-".to_owned(), number),
                 row.headroom_pct.map_or("-".to_owned(), |pct| format!("{pct:+.0}%")),
-                verdict(row.verdict).to_owned(),
+                row.verdict.word().to_owned(),
                 row.load_line_planned.map_or("-".to_owned(), number),
                 // A lever that replicas do not move says nothing of the plan: `mix` decides.
-                row.verdict_planned.map_or("", verdict).to_owned(),
+                row.verdict_planned.map_or("", RowVerdict::word).to_owned(),
                 note,
             ]
         })

@@ -65,13 +65,13 @@ fn sections(review: &Review, version: &str) -> Vec<Section> {
 
 /// What a reader sees of a verdict, in words first.
 fn verdict_cell(verdict: Option<RowVerdict>) -> Cell {
-    let (text, tone) = match verdict {
-        Some(RowVerdict::Ok) => ("ok", Tone::Good),
-        Some(RowVerdict::Tight) => ("tight", Tone::Tight),
-        Some(RowVerdict::Shortfall) => ("SHORTFALL", Tone::Bad),
-        None => ("", Tone::Plain),
+    let tone = match verdict {
+        Some(RowVerdict::Ok) => Tone::Good,
+        Some(RowVerdict::Tight) => Tone::Tight,
+        Some(RowVerdict::Shortfall) => Tone::Bad,
+        Some(RowVerdict::Unknown) | None => Tone::Plain,
     };
-    Cell { text: text.to_owned(), tone }
+    Cell { text: verdict.map_or("", RowVerdict::word).to_owned(), tone }
 }
 
 /// A sentence with its full stop.

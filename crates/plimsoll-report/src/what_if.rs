@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_study::{RowVerdict, WhatIf, WhatIfBasis};
+use plimsoll_study::{WhatIf, WhatIfBasis};
 use serde_json::{Value, json};
 
 use crate::chart::{Chart, Draw, Ink};
@@ -47,12 +47,7 @@ pub fn what_if_text(result: &WhatIf, heading: Heading) -> String {
                 row.demand.map_or_else(unknown, rate),
                 row.load_line.map_or_else(unknown, rate),
                 row.headroom_pct.map_or_else(unknown, |pct| format!("{pct:+.0}%")),
-                match row.verdict {
-                    Some(RowVerdict::Ok) => "ok".to_owned(),
-                    Some(RowVerdict::Tight) => "tight".to_owned(),
-                    Some(RowVerdict::Shortfall) => "SHORTFALL".to_owned(),
-                    None => unknown(),
-                },
+                row.verdict.map_or_else(unknown, |verdict| verdict.word().to_owned()),
             ]
         })
         .collect();

@@ -8,14 +8,15 @@ mod result;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use plimsoll_sim::{RouteSpec, Target};
-use plimsoll_stats::Process;
+use plimsoll_sim::{Good, RouteSpec, Target};
 use plimsoll_stats::{Interval, share_interval};
 use plimsoll_workload::Shift;
 
 pub use self::result::{Curve, CurveBinding, CurveMark, CurvePoint, LoadLine, Peak};
 use crate::arrivals::{SimulatedClass, Spell, longest_pauses, mean_pauses};
 use crate::demand::{Span, StudyError};
+use crate::episodes::{EPISODES, Episode, Length};
+use crate::load_line::Tried;
 use crate::simulate::{
     AttemptCounts, ClassResult, Distribution, PoolResult, Record, SimulateInput, Simulation,
     Source, Verdict, simulate,
@@ -115,19 +116,8 @@ pub struct CurveInput {
     pub by_resource: bool,
 }
 
-/// Nobody writes anything down.
-struct Nothing;
-
-impl Record for Nothing {}
-
-/// A load that was tried.
-struct Tried {
-    load: f64,
-    result: Simulation,
-    judged: Judged,
-}
-
 /// Whether promises are kept.
+#[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) meets: bool,
     /// Whether there is no doubt, as surely as was asked for.
@@ -204,12 +194,20 @@ pub(crate) struct Sweep<'a> {
     calls_take_alone: Vec<f64>,
     /// How long a fleet is given to settle, in times that a call takes, and at least in seconds.
     pub(crate) settles: (f64, f64),
+    /// Bursts or dumps, where load comes in any, and how many of them a load is tried with.
+    episode: Option<Episode>,
+    pub(crate) episodes: f64,
+    /// Whether runs wait for classes that seldom come.
+    pub(crate) patient: bool,
 }
 
 /// Long enough for whatever was under way at the beginning to be forgotten.
 const SETTLES: (f64, f64) = (3.0, 10.0);
 /// Calls of a busy fleet take so many times what they take alone.
 const BUSY: f64 = 4.0;
+/// Of each class that is promised something as many tasks are seen as there are calls for so many, or until so many times the calls were made.
+const CALLS_FOR_A_TASK: f64 = 8.0;
+const MOST_CALLS_FOR_THE_RAREST: f64 = 40.0;
 /// Long enough for most of it.
 pub(crate) const SETTLES_SOON: (f64, f64) = (1.5, 5.0);
 
@@ -238,6 +236,9 @@ impl<'a> Sweep<'a> {
             calls_take: RefCell::new(alone.clone()),
             calls_take_alone: alone,
             settles: SETTLES,
+            episode: Episode::slowest(&input.fleet.classes, input.hour, input.events),
+            episodes: 0.0,
+            patient: false,
         }
     }
 
@@ -256,24 +257,42 @@ impl<'a> Sweep<'a> {
         let each = calls / f64::from(own.runs);
         own.seconds =
             (each / (self.rate * lever.rate).max(1e-9)).clamp(own.warm_up, 7.0 * 86_400.0);
+        // A class that seldom comes has a promise, too: it is waited for, though not for ever.
+        let promised = |(_, class): &(f64, &SimulatedClass)| class.sent.good != Good::default();
+        let rates = own.classes.iter().map(|c| (c.rate(self.input.hour, self.input.events), c));
+        let rarest = rates.filter(|(rate, _)| *rate > 0.0).filter(promised).map(|(rate, _)| rate);
+        if let Some(rarest) = rarest.reduce(f64::min).filter(|_| self.patient) {
+            let tasks = each / CALLS_FOR_A_TASK / (rarest * lever.rate).max(1e-9);
+            let most = MOST_CALLS_FOR_THE_RAREST * each / (self.rate * lever.rate).max(1e-9);
+            own.seconds = own.seconds.max(tasks.min(most));
+        }
         // A provider's limits are of minutes, and a minute's worth is there at the beginning.
         let rented = |route: &RouteSpec| matches!(route.to, Target::Provider(_));
         if own.classes.iter().flat_map(|class| &class.sent.routes).any(rented) {
             own.warm_up = own.warm_up.max(120.0);
             own.seconds = own.seconds.max(600.0);
         }
+        self.see_episodes(&mut own, lever.rate);
         let until = own.warm_up + own.seconds;
         let (hour, events) = (self.input.hour, self.input.events);
         own.source = Source::Classes(vec![Spell { until, hour, events }]);
         own
     }
 
+    /// Lengthens runs until they see enough bursts or dumps.
+    fn see_episodes(&self, own: &mut SimulateInput, load: f64) {
+        let length = Length { warm_up: own.warm_up, seconds: own.seconds };
+        let episodes = (self.episode, self.episodes);
+        let length = length.with_episodes(episodes, own.runs, self.rate * load);
+        (own.warm_up, own.seconds) = (length.warm_up, length.seconds);
+    }
+
     /// Runs so many times the demand, watched by somebody.
-    pub(crate) fn watched<R: Record + Send>(
+    pub(crate) fn watched(
         &self,
         load: f64,
         calls: f64,
-        record: &mut R,
+        record: &mut dyn Record,
     ) -> Result<Simulation, StudyError> {
         let lever = Shift { rate: load, ..Shift::NONE };
         simulate(&self.input_of(lever, calls), Some(record), self.go_on)
@@ -285,15 +304,16 @@ impl<'a> Sweep<'a> {
         let all = (calls / self.rate.max(1e-9)).clamp(60.0, 7.0 * 86_400.0);
         own.warm_up = own.warm_up.max(all / 3.0);
         own.seconds = own.seconds.max(all * 2.0 / 3.0);
+        self.see_episodes(&mut own, 1.0);
         let until = own.warm_up + own.seconds;
         let (hour, events) = (self.input.hour, self.input.events);
         own.source = Source::Classes(vec![Spell { until, hour, events }]);
-        simulate::<Nothing>(&own, None, self.go_on)
+        simulate(&own, None, self.go_on)
     }
 
     pub(crate) fn run(&self, lever: Shift, calls: f64) -> Result<Simulation, StudyError> {
         let own = self.input_of(lever, calls);
-        let result = simulate::<Nothing>(&own, None, self.go_on)?;
+        let result = simulate(&own, None, self.go_on)?;
         let mut take = self.calls_take.borrow_mut();
         for (i, class) in result.classes.iter().enumerate() {
             if let Some(took) = self.call_takes(i, class) {
@@ -329,10 +349,19 @@ impl<'a> Sweep<'a> {
         Ok((result, judged))
     }
 
-    fn try_load(&self, load: f64) -> Result<Tried, StudyError> {
-        let (result, judged) =
-            self.settled(Shift { rate: load, ..Shift::NONE }, self.input.calls)?;
-        Ok(Tried { load, result, judged })
+    /// Whether there is time left.
+    pub(crate) fn goes_on(&self) -> bool {
+        (self.go_on)()
+    }
+
+    /// Whether promises are kept in what was seen. Too few bursts or dumps say nothing of the next, however many requests each of them has.
+    pub(crate) fn judged(&self, result: &Simulation) -> Judged {
+        let mut judged = judge(result, self.input);
+        let seconds = result.seconds * f64::from(result.runs);
+        if self.episode.is_some_and(|episode| !episode.enough(seconds)) {
+            (judged.sure, judged.between) = (false, None);
+        }
+        judged
     }
 
     /// A load that decides nothing, and need not be known as well.
@@ -356,7 +385,9 @@ impl<'a> Sweep<'a> {
         let tasks = light.classes.iter().filter_map(|c| c.e2e_ms).map(|d| d.p99 / 1e3);
         let pauses = longest_pauses(&self.base.classes, self.base.seed);
         let longest = tasks.fold(pauses, f64::max);
-        self.base.work_off = Some((2.0 * longest).max(60.0));
+        // What a burst leaves behind may be worked off until the next one begins.
+        let next = self.episode.map_or(0.0, |episode| episode.every);
+        self.base.work_off = Some((2.0 * longest).max(60.0).max(next));
         for (i, class) in light.classes.iter().enumerate() {
             self.calls_take_alone[i] = self.call_takes(i, class).unwrap_or(0.0);
         }
@@ -496,17 +527,6 @@ impl<'a> Sweep<'a> {
         all?.into_iter().reduce(|a, b| Span { low: a.low + b.low, high: a.high + b.high, ..a })
     }
 
-    fn binding(&self, tried: &Tried) -> CurveBinding {
-        let result = &tried.result;
-        let (resource, of) = binds(result);
-        CurveBinding {
-            resource,
-            of,
-            first_signal: tried.judged.fails_by.clone(),
-            at_load: Some(tried.load),
-        }
-    }
-
     /// The lines of resources, each with its lever; the whole mix is at its line at `around`. What the demand needs is told by the lightest load that was tried: where much is
     /// not served, what is served says nothing of it.
     fn lines(
@@ -516,6 +536,7 @@ impl<'a> Sweep<'a> {
     ) -> Result<Vec<LoadLine>, StudyError> {
         // They are many, and none of them decides.
         self.base.runs = self.base.runs.min(RUNS_BY_RESOURCE);
+        (self.patient, self.episodes) = (false, 0.0);
         let own = self.run(Shift::NONE, self.input.calls.min(CALLS_BY_RESOURCE))?;
         let holds = judge(&own, self.input).meets;
         let from = around.unwrap_or(0.5).clamp(0.1, 8.0);
@@ -530,7 +551,7 @@ impl<'a> Sweep<'a> {
         from: f64,
     ) -> Result<LoadLine, StudyError> {
         let mut last: Option<Simulation> = None;
-        let mut broke: Option<Simulation> = None;
+        let mut broke: Option<(Simulation, Judged)> = None;
         let edge = self.edge(
             |factor| {
                 let (result, judged) = {
@@ -538,7 +559,11 @@ impl<'a> Sweep<'a> {
                     self.settled((lever.shift)(factor), calls)?
                 };
                 let meets = judged.meets;
-                *(if meets { &mut last } else { &mut broke }) = Some(result);
+                if meets {
+                    last = Some(result);
+                } else {
+                    broke = Some((result, judged));
+                }
                 Ok(meets)
             },
             (from, 1.5),
@@ -553,7 +578,9 @@ impl<'a> Sweep<'a> {
             load_line: edge.1.and(last.as_ref()).map(lever.value),
             factor: edge.1.and(edge.0),
             holds_at_demand: holds || edge.0.is_some_and(|factor| factor >= 1.0),
-            binding: broke.as_ref().and_then(|result| binds(result).0),
+            binding: broke
+                .as_ref()
+                .and_then(|(result, judged)| binds(result, judged.fails_by.as_deref()).0),
         })
     }
 }
@@ -624,18 +651,28 @@ fn few(class: &ClassResult, level: f64) -> Option<Interval> {
     share_interval(whole(class.good), whole(waited), level)
 }
 
-/// The threshold that most tasks of a class missed.
-fn first_signal(class: &ClassResult) -> String {
+/// The share of a class's tasks that missed each threshold, in the order in which they are seen.
+pub(crate) fn missed_shares(class: &ClassResult) -> [(&'static str, f64); 5] {
     let missed = &class.missed;
-    let signals = [
+    let counts = [
         ("errors", class.offered - class.completed - class.left),
         ("ttft", missed.ttft),
         ("tpot", missed.tpot),
         ("e2e", missed.e2e),
         ("gap", missed.gap),
     ];
+    counts.map(|(name, count)| (name, count as f64 / class.offered.max(1) as f64))
+}
+
+/// Whether a signal is a threshold that each task is held to, and not a tail or a queue.
+pub(crate) fn is_threshold(signal: &str) -> bool {
+    matches!(signal, "errors" | "ttft" | "tpot" | "e2e" | "gap")
+}
+
+/// The threshold that most tasks of a class missed.
+fn first_signal(class: &ClassResult) -> String {
     // Of those that as many missed, the one that is seen first.
-    let most = signals.into_iter().rev().max_by_key(|(_, count)| *count);
+    let most = missed_shares(class).into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1));
     most.map_or("errors", |(name, _)| name).to_owned()
 }
 
@@ -646,13 +683,14 @@ fn failed(class: &ClassResult) -> f64 {
 }
 
 /// What keeps a fleet from doing more, as a simulation shows it.
-pub(crate) fn binds(result: &Simulation) -> (Option<String>, Option<String>) {
+pub(crate) fn binds(result: &Simulation, signal: Option<&str>) -> (Option<String>, Option<String>) {
     let found = |resource: &str, of: &str| (Some(resource.to_owned()), Some(of.to_owned()));
-    // Where most that fail are longer than anything takes, nothing else is to blame.
+    // Where errors break the promise, and most that fail are longer than anything takes, nothing else is to blame.
     let long = result.classes.iter().find(|class| {
         failed(class) > 0.002 && class.too_long * 2 > class.offered - class.completed - class.left
     });
-    if let Some(class) = long {
+    let errors = signal == Some("errors");
+    if let Some(class) = long.filter(|_| errors) {
         return found("context_length", &class.pool);
     }
     // Whoever turns most away, where that is what is wrong.
@@ -748,33 +786,34 @@ pub fn curve(input: &CurveInput, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Cu
     if sweep.rate <= 0.0 {
         return Err(StudyError::Empty);
     }
-    for own in &sweep.base.classes {
-        if matches!(own.class.process, Process::Flow { burst: Some(_), .. }) {
-            notes.push(format!(
-                "`{}` comes in bursts, of which a point sees few: points differ by chance, too",
-                own.class.name
-            ));
-        }
-    }
     let unloaded = sweep.settle()?;
     let mut tried: BTreeMap<u64, Tried> = BTreeMap::new();
-    let mut try_load = |load: f64| -> Result<bool, StudyError> {
-        let one = sweep.try_load(load)?;
-        let meets = one.judged.meets;
-        tried.insert(load.to_bits(), one);
-        Ok(meets)
-    };
     // Where promises are not kept even without load, no load keeps them.
-    let (line, fails) = match &unloaded {
-        None => sweep.edge(&mut try_load, (1.0, 2.0), EDGE)?,
+    let found = match &unloaded {
+        None => sweep.load_line()?,
         Some((by, class)) => {
-            try_load(1.0)?;
             notes.push(format!(
                 "{by} of class `{class}` is not kept even where nobody else is served: no load line can be drawn"
             ));
-            (None, Some(1.0))
+            sweep.no_load_line()?
         }
     };
+    sweep.episodes = EPISODES;
+    let (line, fails) = (found.holds, found.fails);
+    let interval = match found.between {
+        (Some(low), Some(high)) => {
+            let (level, n) = (input.fleet.level, sweep.base.runs as usize);
+            Some(Span { low, high, level, n })
+        }
+        _ => None,
+    };
+    let mut binding = CurveBinding {
+        resource: found.binds,
+        of: found.of,
+        first_signal: found.signal,
+        at_load: fails,
+    };
+    tried.extend(found.tried.into_iter().map(|own| (own.load.to_bits(), own)));
     if fails.is_none() {
         notes.push(
             "no load that was tried is too much: nothing of this fleet is near its end".to_owned(),
@@ -809,17 +848,11 @@ pub fn curve(input: &CurveInput, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Cu
             goodput_per_s: point.goodput_per_s,
             fails_at_load: fails,
             sure: point.sure,
+            interval: None,
         })
     };
     let knee = knee(&points);
-    // A line above the knee would be a promise about nothing.
-    let most = line.or(fails).unwrap_or(f64::INFINITY);
-    let most = knee.map_or(most, |knee| most.min(knee.max(points[0].load)));
-    let below = points.iter().filter(|p| p.load <= most && p.meets);
-    let line = below.map(|p| p.load).reduce(f64::max);
-    let broke = fails.and_then(|load| tried.get(&load.to_bits()));
     let peak = points.iter().max_by(|a, b| a.output_tokens_per_s.total_cmp(&b.output_tokens_per_s));
-    let mut binding = broke.map(|one| sweep.binding(one)).unwrap_or_default();
     if let Some((by, _)) = &unloaded {
         (binding.first_signal, binding.at_load) = (Some(by.clone()), None);
     }
@@ -850,7 +883,7 @@ pub fn curve(input: &CurveInput, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Cu
             calls as f64 / over.max(1) as f64
         }),
         knee: knee.and_then(|load| mark(load, None)),
-        load_line: line.and_then(|load| mark(load, fails)),
+        load_line: line.and_then(|load| Some(CurveMark { interval, ..mark(load, fails)? })),
         load_lines,
         binding,
         peak_throughput: peak.map(|p| Peak {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::arrivals::{Spell, longest_pauses, ps};
 use crate::curve::{CurveInput, Judged, hopeless, judge};
 use crate::demand::{Demand, Level, Resource, StudyError};
-use crate::simulate::{Record, SimulateInput, Simulation, Source, Verdict, simulate};
+use crate::simulate::{SimulateInput, Simulation, Source, Verdict, simulate};
 
 /// Below this share of headroom a resource is tight.
 const TIGHT: f64 = 0.15;
@@ -27,9 +27,21 @@ pub enum RowVerdict {
     Tight,
     /// There is too little.
     Shortfall,
+    /// Nobody knows how much is asked for, or how much there is.
+    Unknown,
 }
 
 impl RowVerdict {
+    /// As tables say it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Tight => "tight",
+            Self::Shortfall => "SHORTFALL",
+            Self::Unknown => "unknown",
+        }
+    }
+
     pub(crate) fn of(headroom: f64) -> Self {
         match headroom {
             room if room < 0.0 => Self::Shortfall,
@@ -66,10 +78,6 @@ pub struct Loss {
     /// What is broken first.
     pub fails_by: Option<String>,
 }
-
-struct Nothing;
-
-impl Record for Nothing {}
 
 /// The levels of a resource: 95th percentile without events, and with.
 pub(crate) fn level(demand: &Demand, resource: &str) -> Option<(f64, Option<f64>)> {
@@ -131,7 +139,7 @@ pub(crate) fn losses(
         let what = (i as usize).checked_sub(1).map_or(&[][..], |i| &lost[i].what);
         without.incidents =
             what.iter().map(|what| Incident { at, lasts, what: what.clone() }).collect();
-        let result = simulate::<Nothing>(&without, None, go_on)?;
+        let result = simulate(&without, None, go_on)?;
         Ok((judge(&result, peak), result))
     });
     let judged: Result<Vec<_>, StudyError> = judged.into_iter().collect();

@@ -294,7 +294,7 @@ pub(crate) fn carried(
     }
     let by_hour: Vec<Hours> =
         sized.iter().enumerate().map(|(i, size)| hours(input, &asked, i, size)).collect();
-    let budget = budget(input, &sized, &by_hour, (found.fleet.as_ref(), &peak.usage));
+    let budget = budget(input, &sized, &by_hour, (found.fleet.as_ref(), &peak.hosted));
     for order in budget.orders.iter().filter(|order| order.too_late) {
         obstacles.push(Obstacle {
             kind: "lead_time",

@@ -187,9 +187,9 @@ pub trait Record {
 }
 
 /// Simulates a fleet. `go_on` is asked now and then from every thread; once it says no, runs end early and say so.
-pub fn simulate<R: Record + Send>(
+pub fn simulate(
     input: &SimulateInput,
-    record: Option<&mut R>,
+    record: Option<&mut dyn Record>,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Simulation, StudyError> {
     let (from, until) = (ps(input.warm_up), ps(input.warm_up + input.seconds));
@@ -214,7 +214,7 @@ pub fn simulate<R: Record + Send>(
         }
     }
     let fleet = input.fleet();
-    let one = |run: u32, record: Option<&mut R>| -> Result<RunResult, StudyError> {
+    let one = |run: u32, record: Option<&mut dyn Record>| -> Result<RunResult, StudyError> {
         let seed = input.seed.run(u64::from(run));
         let mut watched = Watched::new(input, run, (from, until), record);
         let ended: FleetEnded = match &input.source {
@@ -243,11 +243,11 @@ pub fn simulate<R: Record + Send>(
 }
 
 /// One replica that serves requests which are already known, in one run: the input's only pool and class.
-pub fn simulate_known<R: Record>(
+pub fn simulate_known(
     input: &SimulateInput,
     clients: Loop,
     arrivals: Vec<Arrival>,
-    record: Option<&mut R>,
+    record: Option<&mut dyn Record>,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Simulation {
     let until = ps(input.seconds);

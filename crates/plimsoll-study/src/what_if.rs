@@ -634,7 +634,8 @@ fn look_at(
             .fold((0, 0), |(came, good), class| (came + class.offered, good + class.good));
         seen.push((load, came as f64 / seconds, good as f64 / seconds));
         if !meets && broke.as_ref().is_none_or(|(at, ..)| load < *at) {
-            broke = Some((load, binds(&result).0, judged.fails_by));
+            let (what, _) = binds(&result, judged.fails_by.as_deref());
+            broke = Some((load, what, judged.fails_by));
         }
         Ok(meets)
     };

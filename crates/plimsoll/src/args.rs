@@ -574,7 +574,7 @@ pub struct CurveArgs {
     /// Points to draw in all; finding the load line may take more
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(3..=200))]
     pub(crate) points: u64,
-    /// Independent runs of each point; the scenario's by default
+    /// Independent runs of each point, eight at least; the scenario's by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) runs: Option<u32>,
     /// No load lines resource by resource, which take several times as long as the curve

@@ -135,6 +135,7 @@ fn a_curve_shows_its_lines_and_a_load_test() {
         goodput_per_s: 39.0 * load,
         fails_at_load: Some(load + 0.1),
         sure: true,
+        interval: None,
     };
     let curve = Curve {
         seed: 7,

@@ -1,6 +1,6 @@
 //! The first screen of a review, in 80 columns: what the meeting asks first.
 
-use plimsoll_study::{Plan, Review, RowVerdict, StressResult};
+use plimsoll_study::{Plan, Review, StressResult};
 use plimsoll_units::grouped;
 
 use super::decide::{facts, first_to_run_out, month, success};
@@ -123,12 +123,7 @@ fn launch(screen: &mut Screen, review: &Review, plan: &Plan) {
                 maybe(row.load_line_now),
                 maybe(row.load_line_planned),
                 row.headroom_pct.map_or("-".to_owned(), |pct| format!("{pct:+.0}%")),
-                match row.verdict {
-                    RowVerdict::Ok => "ok",
-                    RowVerdict::Tight => "tight",
-                    RowVerdict::Shortfall => "SHORTFALL",
-                }
-                .to_owned(),
+                row.verdict.word().to_owned(),
             ]
         })
         .collect();

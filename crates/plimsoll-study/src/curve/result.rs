@@ -90,6 +90,8 @@ pub struct CurveMark {
     pub fails_at_load: Option<f64>,
     /// Whether promises are kept there as surely as was asked for.
     pub sure: bool,
+    /// From the heaviest load that surely keeps every promise to the lightest that surely does not, step times taken for right; none where either is not known.
+    pub interval: Option<Span>,
 }
 
 /// The most of a resource that keeps every promise when only its own lever moves.

@@ -134,6 +134,17 @@ pub(crate) struct ProviderUse {
     pub(crate) prompt: f64,
     pub(crate) cached: f64,
     pub(crate) output: f64,
+    /// Calls at once.
+    pub(crate) at_once: f64,
+}
+
+/// What is asked of hosted models at the peak, and what of that they serve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Hosted {
+    /// As if no limit refused any of it: what limits are held against.
+    pub(crate) asked: Vec<ProviderUse>,
+    /// What is served, and paid for.
+    pub(crate) served: Vec<ProviderUse>,
 }
 
 /// What the tokens of a hosted model cost, in dollars each.
@@ -210,11 +221,11 @@ pub(crate) fn budget(
     input: &PlanInput<'_>,
     sizes: &[PoolSize],
     hours: &[Hours],
-    (fleet, usage): (Option<&Fleet>, &[ProviderUse]),
+    (fleet, hosted): (Option<&Fleet>, &Hosted),
 ) -> BudgetPlan {
     let count = input.classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
     let bill = Bill { input, sizes, fleet };
-    let rented = Rented::new(input, usage);
+    let rented = Rented::new(input, hosted);
     let follows = advised(sizes, hours);
     let kept = |pool: usize, hour: usize| match follows && !input.pools[pool].owned {
         true => hours[pool].kept.get(hour).copied().unwrap_or(0),
@@ -416,13 +427,13 @@ fn money_caps(
 /// Hosted models, hour by hour: what was sent to them at the peak, with all stages, retries and fallbacks, and as much less as less comes.
 struct Rented<'a> {
     input: &'a PlanInput<'a>,
-    usage: &'a [ProviderUse],
+    hosted: &'a Hosted,
     /// What comes in each hour against the peak.
     load: Vec<f64>,
 }
 
 impl<'a> Rented<'a> {
-    fn new(input: &'a PlanInput<'a>, usage: &'a [ProviderUse]) -> Self {
+    fn new(input: &'a PlanInput<'a>, hosted: &'a Hosted) -> Self {
         let count = input.classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
         let work = |hour: usize, events: bool| -> f64 {
             input.classes.iter().map(|class| class.expected_tokens(hour, events)).sum()
@@ -432,35 +443,37 @@ impl<'a> Rented<'a> {
             None => work(input.baseline_hour, false),
         };
         let load = (0..count).map(|hour| if peak > 0.0 { work(hour, true) / peak } else { 0.0 });
-        Self { input, usage, load: load.collect() }
+        Self { input, hosted, load: load.collect() }
     }
 
     /// What the tokens of an hour cost; none where a model that is used has no price.
     fn usd(&self, hour: usize) -> Option<f64> {
-        let mut each = self.usage.iter().zip(&self.input.token_prices).map(|(own, price)| {
-            if own.calls <= 0.0 {
-                return Some(0.0);
-            }
-            let price = price.as_ref()?;
-            let fresh = (own.prompt - own.cached).max(0.0);
-            let second =
-                fresh * price.input + own.cached * price.cached + own.output * price.output;
-            Some(second * 3600.0 * self.load.get(hour)?)
-        });
+        let mut each =
+            self.hosted.served.iter().zip(&self.input.token_prices).map(|(own, price)| {
+                if own.calls <= 0.0 {
+                    return Some(0.0);
+                }
+                let price = price.as_ref()?;
+                let fresh = (own.prompt - own.cached).max(0.0);
+                let second =
+                    fresh * price.input + own.cached * price.cached + own.output * price.output;
+                Some(second * 3600.0 * self.load.get(hour)?)
+            });
         // Of no models, nothing, and not less.
         each.try_fold(0.0, |sum, usd| Some(sum + usd?))
     }
 
     fn caps(&self, count: usize, short: Option<usize>) -> Vec<Cap> {
         let mut caps = Vec::new();
-        let why = "calls and tokens of the busiest hour as simulated, with stages, retries and fallbacks, and as much less in other hours as less comes";
-        for ((name, spec), own) in self.input.fleet.providers.iter().zip(self.usage) {
+        let why = "requests and tokens of the busiest hour that ask for it, simulated as if no limit refused any, with stages and fallbacks; as much less in other hours as less comes";
+        for ((name, spec), own) in self.input.fleet.providers.iter().zip(&self.hosted.asked) {
             let prompt = if spec.counts_cached { own.prompt } else { own.prompt - own.cached };
             let limits = [
                 ("rpm", spec.calls, "requests a minute", own.calls),
                 ("tpm", spec.tokens, "tokens a minute", prompt + own.output),
                 ("itpm", spec.prompt, "prompt tokens a minute", prompt),
                 ("otpm", spec.output, "output tokens a minute", own.output),
+                ("concurrency", spec.at_once, "requests at once, mean", own.at_once / 60.0),
             ];
             for (key, limit, unit, second) in limits {
                 let Some(limit) = limit.map(|limit| limit as f64) else { continue };

@@ -10,7 +10,7 @@ use plimsoll_workload::Shift;
 use serde::Serialize;
 
 use crate::arrivals::SimulatedClass;
-use crate::curve::{Alone, ClassTarget, CurveInput, Judged, Sweep, judge};
+use crate::curve::{Alone, ClassTarget, CurveInput, Judged, Sweep, binds, judge};
 use crate::demand::{Span, StudyError};
 use crate::simulate::{ClassResult, SimulateInput, Simulation};
 
@@ -336,7 +336,9 @@ impl<'a> Question<'a> {
         }
         let fewer = n.checked_sub(1).and_then(|n| seen.remove(&n));
         let (breaks_by, binds) = match &fewer {
-            Some((_, result, judged)) => (judged.fails_by.clone(), crate::curve::binds(result).0),
+            Some((_, result, judged)) => {
+                (judged.fails_by.clone(), binds(result, judged.fails_by.as_deref()).0)
+            }
             None => (None, None),
         };
         let at = seen.remove(&n);

@@ -1,11 +1,12 @@
 //! The launch table: what is asked of each resource, and to what it may be loaded, with the fleet of today and with the planned one.
 
+use plimsoll_sim::ProviderSpec;
 use plimsoll_stats::in_order;
 use plimsoll_workload::Shift;
 use serde::Serialize;
 
 use super::PlanInput;
-use super::money::{BudgetPlan, ProviderUse};
+use super::money::{BudgetPlan, Hosted, ProviderUse};
 use super::place::Fleet;
 use super::size::Question;
 use super::sizes::{Asked, PoolSize};
@@ -209,20 +210,25 @@ pub(crate) fn table(
     rows.extend(measured(input, sizes));
     rows.extend(caps(budget, input.launch_hour.is_some()));
     let lever = if input.launch_hour.is_some() { MIX } else { RATE };
-    let (today, planned) = (edge(false, lever), edge(true, lever));
+    let (today, planned) = match sizes.is_empty() {
+        // Hosted models are all of the fleet, today and planned.
+        true => {
+            let line = hosted_line(&question)?;
+            (line.clone(), line)
+        }
+        false => (edge(false, lever), edge(true, lever)),
+    };
     let (base, launch) = level(input.demand, "requests").unwrap_or((0.0, None));
     let asked_for = launch.unwrap_or(base);
     let at = |edge: &Edge| edge.factor.filter(|_| !edge.beyond).map(|factor| factor * asked_for);
-    if !sizes.is_empty() {
-        rows.push(row(
-            "mix",
-            "requests/s of the mix",
-            (Some(base), launch),
-            (at(&today), at(&planned)),
-            (today.beyond, planned.beyond),
-            None,
-        ));
-    }
+    rows.push(row(
+        "mix",
+        "requests/s of the mix",
+        (Some(base), launch),
+        (at(&today), at(&planned)),
+        (today.beyond, planned.beyond),
+        None,
+    ));
     // What is too little first; where nothing is, what there is least of.
     let least = rows.iter().filter(|row| row.name != "mix");
     let least = least.filter_map(|row| Some((row.headroom_pct?, row)));
@@ -250,8 +256,8 @@ pub(crate) struct AtPeak {
     pub(crate) breaks: Option<String>,
     /// What becomes of it when something is lost.
     pub(crate) losses: Vec<Loss>,
-    /// What hosted models are used for.
-    pub(crate) usage: Vec<ProviderUse>,
+    /// What hosted models are asked for, and serve.
+    pub(crate) hosted: Hosted,
 }
 
 pub(crate) fn at_peak(
@@ -274,18 +280,47 @@ pub(crate) fn at_peak(
         by_resource: false,
     };
     let (whole, seen, losses) = losses(&peak, &(input.lost)(&peak), go_on)?;
+    let asked = match seen.providers.is_empty() {
+        true => Vec::new(),
+        false => used(&unlimited(&peak, go_on)?),
+    };
+    Ok(AtPeak {
+        breaks: if whole.may_meet() { None } else { whole.fails_by.clone() },
+        hosted: Hosted { asked, served: used(&seen) },
+        losses,
+    })
+}
+
+/// What hosted models did a second.
+fn used(seen: &Simulation) -> Vec<ProviderUse> {
     let seconds = seen.seconds * f64::from(seen.runs);
-    let usage = seen.providers.iter().map(|own| ProviderUse {
+    let each = seen.providers.iter().map(|own| ProviderUse {
         calls: own.attempts.sent as f64 / seconds,
         prompt: own.prompt_tokens as f64 / seconds,
         cached: own.cached_tokens as f64 / seconds,
         output: own.output_tokens as f64 / seconds,
+        at_once: own.at_once_mean,
     });
-    Ok(AtPeak {
-        breaks: if whole.may_meet() { None } else { whole.fails_by.clone() },
-        usage: usage.collect(),
-        losses,
-    })
+    each.collect()
+}
+
+/// The fleet at the peak, were its hosted models to refuse no request: what is refused comes again, or does not, and says nothing of what was wanted.
+fn unlimited(
+    peak: &CurveInput,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Simulation, StudyError> {
+    let mut peak = peak.clone();
+    for (_, provider) in &mut peak.fleet.providers {
+        *provider = ProviderSpec {
+            calls: None,
+            tokens: None,
+            prompt: None,
+            output: None,
+            at_once: None,
+            ..provider.clone()
+        };
+    }
+    Ok(losses(&peak, &[], go_on)?.1)
 }
 
 /// The planned fleet with all of its replicas, where the programme put them.
@@ -317,12 +352,42 @@ pub(crate) fn placed(
 }
 
 /// Where a fleet gives way.
+#[derive(Clone)]
 struct Edge {
     factor: Option<f64>,
     beyond: bool,
     pool: Option<usize>,
     binds: Option<String>,
     signal: Option<String>,
+}
+
+/// How much of the mix hosted models carry, where there are no replicas of one's own.
+fn hosted_line(question: &Question<'_>) -> Result<Edge, StudyError> {
+    let input = CurveInput {
+        fleet: question.fleet.clone(),
+        targets: question.targets.to_vec(),
+        hour: question.hour,
+        events: question.events,
+        points: 0,
+        calls: CALLS,
+        longer: 0,
+        by_resource: false,
+    };
+    let mut sweep = Sweep::new(&input, question.go_on);
+    if sweep.rate <= 0.0 {
+        return Ok(Edge { factor: None, beyond: true, pool: None, binds: None, signal: None });
+    }
+    let line = match sweep.settle()? {
+        Some(_) => sweep.no_load_line()?,
+        None => sweep.load_line()?,
+    };
+    Ok(Edge {
+        factor: line.holds,
+        beyond: line.fails.is_none(),
+        pool: None,
+        binds: line.binds,
+        signal: line.signal,
+    })
 }
 
 fn resident_of(simulation: &Simulation) -> f64 {
@@ -379,7 +444,7 @@ fn line(
     )?;
     (line.holds, line.fails) = edge;
     if let Some((_, result, signal)) = broke {
-        (line.binds, line.signal) = (binds(&result).0, signal);
+        (line.binds, line.signal) = (binds(&result, signal.as_deref()).0, signal);
     }
     Ok(line)
 }
@@ -432,7 +497,7 @@ fn percent(headroom: Option<f64>) -> Option<f64> {
 }
 
 fn verdict(headroom: Option<f64>) -> RowVerdict {
-    headroom.map_or(RowVerdict::Ok, RowVerdict::of)
+    headroom.map_or(RowVerdict::Unknown, RowVerdict::of)
 }
 
 /// What the runs that sized the pools showed of their engines, for all replicas together, and of what there is.

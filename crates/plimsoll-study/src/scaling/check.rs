@@ -13,7 +13,7 @@ use super::{ScalingPolicy, ScalingSignal};
 use crate::arrivals::{Spell, ps};
 use crate::demand::StudyError;
 use crate::limits::shown;
-use crate::simulate::{Record, SimulateInput, Simulation, Source, simulate};
+use crate::simulate::{SimulateInput, Simulation, Source, simulate};
 
 /// Seconds between two decisions of who knows what comes; its replicas are there that much earlier.
 const ORACLE_PERIOD_S: f64 = 5.0;
@@ -336,10 +336,6 @@ impl Stretch {
     }
 }
 
-struct Nothing;
-
-impl Record for Nothing {}
-
 /// Simulates a stretch three ways on the same demand. `go_on` is asked now and then; once it says no, runs end early and say so.
 ///
 /// A stretch may be minutes around a ramp: what is left of its hours, and all others, are told by the service curve. How long it takes is three times `runs` simulations of the
@@ -360,7 +356,7 @@ pub fn check_scaling(
         let way = ways[i as usize];
         let mut fleet = fleet(input, way, &stretch, &signals);
         fleet.threads = inner;
-        simulate::<Nothing>(&fleet, None, go_on).map(|result| conclude(input, way, &result))
+        simulate(&fleet, None, go_on).map(|result| conclude(input, way, &result))
     });
     let mut all = all.into_iter();
     let mut next = || all.next().unwrap_or(Err(StudyError::Empty));

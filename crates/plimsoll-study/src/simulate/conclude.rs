@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_sim::{Good, Target};
-use plimsoll_stats::{Sketch, mean_interval, quantile};
+use plimsoll_stats::{Sketch, mean_interval, quantile, ratio_interval};
 
 use super::result::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
@@ -179,9 +179,14 @@ fn sure(
             add(format!("{metric}_{what}_ms"), mean_interval(&values, input.level));
         }
     }
-    let shares: Vec<f64> = runs.iter().filter_map(|run| run.tallies[i].attainment()).collect();
+    // Runs differ in how many come, most of all where load comes in bursts.
+    let of_all = runs.iter().map(|run| {
+        let tally = &run.tallies[i];
+        (tally.good as f64, tally.waited_for() as f64)
+    });
     if own.sent.good != Good::default() {
-        add("attainment".to_owned(), mean_interval(&shares, input.level));
+        let interval = ratio_interval(&of_all.collect::<Vec<_>>(), input.level);
+        add("attainment".to_owned(), interval);
     }
     let good = runs.iter().map(|run| run.tallies[i].good as f64 / input.seconds);
     add("goodput_per_s".to_owned(), mean_interval(&good.collect::<Vec<f64>>(), input.level));
@@ -300,13 +305,14 @@ fn replica_spread(input: &SimulateInput, i: usize, runs: &[RunResult]) -> Option
 fn provider_result(input: &SimulateInput, i: usize, runs: &[RunResult]) -> ProviderResult {
     let (name, spec) = &input.providers[i];
     let mut attempts = AttemptCounts::default();
-    let (mut prompt, mut cached, mut output) = (0, 0, 0);
+    let (mut prompt, mut cached, mut output, mut busy) = (0, 0, 0, 0u128);
     let (mut ttft, mut retry_after) = (Sketch::new(1e-6), Sketch::new(1e-6));
     for own in runs.iter().map(|run| &run.providers[i]) {
         attempts.merge(&own.attempts);
         prompt += own.prompt;
         cached += own.cached;
         output += own.output;
+        busy += own.busy;
         ttft.merge(&own.ttft);
         retry_after.merge(&own.retry_after);
     }
@@ -320,15 +326,17 @@ fn provider_result(input: &SimulateInput, i: usize, runs: &[RunResult]) -> Provi
         ("otpm", spec.output, output),
     ]
     .into_iter()
-    .filter_map(|(limit, most, used)| Some((limit, used as f64 / minutes / most? as f64)))
-    .collect();
+    .filter_map(|(limit, most, used)| Some((limit, used as f64 / minutes / most? as f64)));
+    let at_once_mean = busy as f64 / 1e12 / (input.seconds * f64::from(input.runs));
+    let at_once = spec.at_once.map(|most| ("concurrency", at_once_mean / most as f64));
     ProviderResult {
         name: name.clone(),
         attempts,
         prompt_tokens: prompt,
         cached_tokens: cached,
         output_tokens: output,
-        limits_used,
+        at_once_mean,
+        limits_used: limits_used.chain(at_once).collect(),
         ttft_ms: distribution(&ttft),
         retry_after_ms: distribution(&retry_after),
     }

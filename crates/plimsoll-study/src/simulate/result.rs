@@ -215,6 +215,8 @@ pub struct ProviderResult {
     pub cached_tokens: u64,
     /// Tokens that it generated.
     pub output_tokens: u64,
+    /// Calls that it worked on at once, on average.
+    pub at_once_mean: f64,
     /// The share of its limits that was used on average, by name.
     pub limits_used: BTreeMap<&'static str, f64>,
     /// Time to the first token.

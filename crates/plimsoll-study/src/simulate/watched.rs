@@ -68,6 +68,8 @@ pub(super) struct ProviderTally {
     pub(super) prompt: u64,
     pub(super) cached: u64,
     pub(super) output: u64,
+    /// Picoseconds of calls.
+    pub(super) busy: u128,
     pub(super) ttft: Sketch,
     pub(super) retry_after: Sketch,
 }
@@ -96,7 +98,7 @@ pub(super) struct RegionTally {
 }
 
 /// One run, as it is watched.
-pub(super) struct Watched<'a, R> {
+pub(super) struct Watched<'a, 'r> {
     input: &'a SimulateInput,
     run: u32,
     from: u64,
@@ -123,7 +125,7 @@ pub(super) struct Watched<'a, R> {
     hopeless: bool,
     /// Whether the steps whose gaps are told now count.
     counts: bool,
-    record: Option<&'a mut R>,
+    record: Option<&'r mut (dyn Record + 'r)>,
 }
 
 fn sketch() -> Sketch {
@@ -135,12 +137,12 @@ fn seconds(ps: u64) -> f64 {
     ps as f64 / 1e12
 }
 
-impl<'a, R: Record> Watched<'a, R> {
+impl<'a, 'r> Watched<'a, 'r> {
     pub(super) fn new(
         input: &'a SimulateInput,
         run: u32,
         (from, until): (u64, u64),
-        record: Option<&'a mut R>,
+        record: Option<&'r mut (dyn Record + 'r)>,
     ) -> Self {
         let windows = input.window.filter(|_| run == 0).map(|window| {
             let window = crate::arrivals::ps(window).max(1);
@@ -157,6 +159,7 @@ impl<'a, R: Record> Watched<'a, R> {
             prompt: 0,
             cached: 0,
             output: 0,
+            busy: 0,
             ttft: sketch(),
             retry_after: sketch(),
         };
@@ -278,7 +281,8 @@ impl<'a, R: Record> Watched<'a, R> {
     }
 
     /// A pool whose backlog cannot be worked off, that turns more than a hundredth of its calls away or loses them, or whose line grows by more than half from the
-    /// second quarter to the last, is overloaded; one in whose last quarter on average a request waits for each replica has a backlog.
+    /// second quarter to the last, is overloaded; one in whose last quarter on average a request waits for each replica has a backlog. Quarters that see different bursts or
+    /// dumps are not compared: what one of these leaves behind is worked off, or it is not.
     fn verdict(&self, pool: usize, complete: bool) -> Verdict {
         let replicas =
             (self.flows[pool].span as f64 / (self.until - self.from).max(1) as f64).max(1.0);
@@ -322,13 +326,20 @@ impl<'a, R: Record> Watched<'a, R> {
     fn line(&self, quarters: [u128; 2], serving: f64) -> Verdict {
         let quarter = ((self.until - self.from) / 4).max(1) as f64 * serving;
         let [second, last] = quarters.map(|waiting| waiting as f64 / quarter);
-        if last > 1.5 * second + 2.0 {
+        if last > 1.5 * second + 2.0 && self.quarters_are_alike() {
             Verdict::Overloaded
         } else if last >= 1.0 {
             Verdict::Backlogged
         } else {
             Verdict::Stable
         }
+    }
+
+    /// Whether a quarter sees so many bursts and dumps that another sees as many.
+    fn quarters_are_alike(&self) -> bool {
+        let quarter = (self.until - self.from) as f64 / 4e12;
+        let classes = self.input.classes.iter().map(|own| own.class.process.episode_seconds());
+        classes.flatten().all(|episode| quarter >= EPISODES_OF_A_QUARTER * episode)
     }
 
     /// The parts of a time that lie in the second and the last quarter.
@@ -340,7 +351,10 @@ impl<'a, R: Record> Watched<'a, R> {
     }
 }
 
-impl<R: Record> FleetWatch for Watched<'_, R> {
+/// Bursts or dumps of a quarter by which it may be compared with another.
+const EPISODES_OF_A_QUARTER: f64 = 5.0;
+
+impl FleetWatch for Watched<'_, '_> {
     fn goes_on(&mut self) -> bool {
         self.hopeless |= self.input.hopeless.is_some_and(|most| self.under_way > most);
         !self.hopeless
@@ -426,6 +440,7 @@ impl<R: Record> FleetWatch for Watched<'_, R> {
                     own.prompt += o.prompt;
                     own.cached += o.cached;
                     own.output += o.output;
+                    own.busy += u128::from(o.done.saturating_sub(o.arrived));
                 }
                 if let Some(ttft) = ttft {
                     own.ttft.record(ttft, 1);
@@ -554,9 +569,9 @@ impl<R: Record> FleetWatch for Watched<'_, R> {
 }
 
 /// One engine whose requests are known: each is a task.
-pub(super) struct Known<'a, R>(pub(super) Watched<'a, R>);
+pub(super) struct Known<'a, 'r>(pub(super) Watched<'a, 'r>);
 
-impl<R: Record> Watch for Known<'_, R> {
+impl Watch for Known<'_, '_> {
     fn gap(&mut self, class: u16, ps: u64, pace: Pace, count: u64) {
         self.0.gap(0, class, ps, pace, count);
     }

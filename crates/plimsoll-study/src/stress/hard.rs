@@ -15,7 +15,7 @@ use crate::plan::size::{AMPLE, Question, comes_to};
 use crate::plan::sizes::{ABOUT, LOOKED_AT};
 use crate::plan::table::placed;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, nodes};
-use crate::simulate::{Record, SimulateInput, Simulation, simulate};
+use crate::simulate::{SimulateInput, Simulation, simulate};
 
 /// How long a hard time is looked at.
 struct Effort {
@@ -43,10 +43,6 @@ const MOVED: f64 = 0.05;
 const MOVED_PART: f64 = 0.01;
 /// The same of requests that wait, per replica.
 const MOVED_QUEUE: f64 = 0.1;
-
-struct Nothing;
-
-impl Record for Nothing {}
 
 /// The fleet of today and the planned one.
 pub(super) const NOW: usize = 0;
@@ -488,7 +484,7 @@ impl<'a> Field<'a> {
         let (at, lasts) = (ps(fleet.warm_up), Some(ps(1e6)));
         fleet.incidents =
             lost.iter().map(|what| Incident { at, lasts, what: what.clone() }).collect();
-        let seen = simulate::<Nothing>(&fleet, None, self.go_on)?;
+        let seen = simulate(&fleet, None, self.go_on)?;
         Ok((judge(&seen, peak), seen))
     }
 
@@ -536,14 +532,14 @@ impl<'a> Field<'a> {
         }
         replicas[pool] = n;
         sweep.set_replicas(&replicas);
-        let mut broke: Option<(f64, Simulation, Option<String>)> = None;
+        let mut broke: Option<(f64, Simulation, Judged)> = None;
         let meets = |load: f64| {
             sweep.begin_busy();
             let result = sweep.run(Shift { rate: load, ..Shift::NONE }, CALLS_OF_LINE)?;
             let judged = judge(&result, &input);
             let meets = judged.about_meets();
             if !meets && broke.as_ref().is_none_or(|(at, ..)| load < *at) {
-                broke = Some((load, result, judged.fails_by));
+                broke = Some((load, result, judged));
             }
             Ok(meets)
         };
@@ -558,7 +554,9 @@ impl<'a> Field<'a> {
         let from = if now > 0.0 && before > 0.0 { from * before / now } else { from };
         let (holds, fails) = sweep.edge(meets, (from.clamp(0.05, 20.0), 1.3), EDGE)?;
         let (binding, signal) = match broke {
-            Some((_, result, signal)) => (binds(&result).0, signal),
+            Some((_, result, judged)) => {
+                (binds(&result, judged.fails_by.as_deref()).0, judged.fails_by)
+            }
             None => (None, None),
         };
         Ok(Line { holds, beyond: fails.is_none(), binds: binding, signal, met: true })
@@ -896,7 +894,7 @@ pub(super) fn weakest(lines: &[Line]) -> Option<&Line> {
 fn first(side: &Side) -> Breaks {
     let broken = !side.judged.may_meet();
     if broken {
-        let (resource, of) = binds(&side.seen);
+        let (resource, of) = binds(&side.seen, side.judged.fails_by.as_deref());
         return Breaks { resource, of, signal: side.judged.fails_by.clone(), broken };
     }
     let line = weakest(&side.lines);

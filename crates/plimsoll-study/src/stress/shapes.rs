@@ -272,12 +272,12 @@ fn budget(field: &Field<'_>, base: &Trial) -> FailureShape {
     let said: Vec<String> = money
         .iter()
         .map(|cap| {
-            let peak = cap.peak.map_or("an unknown amount".to_owned(), |usd| format!("${usd:.0}"));
-            let trips = match &cap.trips_at {
-                Some(at) => format!("and trips {at}"),
-                None => "and does not trip".to_owned(),
+            let plan = match (cap.peak, &cap.trips_at) {
+                (None, _) => "what the plan costs is not known, as a price is missing".to_owned(),
+                (Some(usd), Some(at)) => format!("the plan comes to ${usd:.0}, and trips {at}"),
+                (Some(usd), None) => format!("the plan comes to ${usd:.0}, and does not trip"),
             };
-            format!("{} is ${:.0}: the plan comes to {peak}, {trips}", cap.name, cap.limit)
+            format!("{} is ${:.0}: {plan}", cap.name, cap.limit)
         })
         .collect();
     let known = money.iter().all(|cap| cap.peak.is_some());

@@ -17,8 +17,8 @@ use plimsoll_sim::{Loop, PoolSpec};
 use plimsoll_stats::Seed;
 use plimsoll_study::{
     BenchPoint, CalibrateError, CalibrateInput, Calibration, EngineRun, Fit, FitInput, Flag,
-    PoolSteps, RunSetup, SimulateInput, SimulatedPool, Spread, calibrate, engine_summary, fit,
-    known_run, pool_steps, simulate_known, simulate_run,
+    PoolSteps, Record, RunSetup, SimulateInput, SimulatedPool, Spread, calibrate, engine_summary,
+    fit, known_run, pool_steps, simulate_known, simulate_run,
 };
 use plimsoll_units::Tokens;
 use wildmatch::WildMatch;
@@ -121,8 +121,9 @@ pub(super) fn simulate(
     };
     let mut recorder = Recorder::new(args)?;
     let stop = Stop::new(args.time_limit.get(), global);
+    let record = recorder.as_mut().map(|own| own as &mut dyn Record);
     let mut result =
-        simulate_known(&study, known.clients, known.arrivals, recorder.as_mut(), &|| stop.go_on());
+        simulate_known(&study, known.clients, known.arrivals, record, &|| stop.go_on());
     if let Some(recorder) = recorder {
         recorder.finish()?;
     }

@@ -112,7 +112,7 @@ pub(super) fn answer(
     let stop = Stop::new(args.time_limit.get(), global);
     let result = match &mut recorder {
         Some(recorder) => simulate(&input, Some(recorder), &|| stop.go_on()),
-        None => simulate::<Recorder>(&input, None, &|| stop.go_on()),
+        None => simulate(&input, None, &|| stop.go_on()),
     };
     let mut result = result.map_err(|e| failed(&loaded, &e))?;
     if let Some(recorder) = recorder {

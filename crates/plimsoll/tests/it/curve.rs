@@ -114,13 +114,14 @@ fn the_contract() {
     let (code, document) = json(&["curve", &file, "--runs", "4", "--seed", "5"]);
     assert_eq!(code, 0);
     check(&document);
-    assert_eq!((&document["seed"], &document["runs"]), (&5.into(), &4.into()));
+    // Fewer runs than eight are too few for a load line.
+    assert_eq!((&document["seed"], &document["runs"]), (&5.into(), &8.into()));
     let points = document["points"].as_array().expect("points");
     assert!(points.len() >= 12, "{}", points.len());
     assert!(!document["knee"].is_null() && !document["load_line"].is_null());
-    // Known to three in a hundred, and good enough there.
+    // The next load that was tried is at most two steps of the grid away, and it is good enough there.
     let mark = &document["load_line"];
-    assert!(number(&mark["fails_at_load"]) <= number(&mark["load"]) * 1.04, "{mark}");
+    assert!(number(&mark["fails_at_load"]) <= number(&mark["load"]) * 1.09, "{mark}");
     let there = points.iter().find(|p| p["load"] == mark["load"]).expect("a point");
     assert!(number(&there["attainment"]) >= 0.99, "{there}");
     assert_eq!(document["binding"]["resource"], "sequences");
@@ -295,4 +296,34 @@ fn the_screen() {
     assert_eq!(code, 0);
     assert!(screen.contains("UNSAFE"), "{screen}");
     insta::assert_snapshot!("curve", screen);
+}
+
+/// Five times the rate for two minutes in half an hour. The load line is right on seeds that the curve has not seen, for hours: no more than the hundredth and a quarter of it
+/// that may fail does at the line, and more than that at half as much again.
+#[test]
+fn bursts_are_seen() {
+    let scratch = Scratch::new("curve-bursts");
+    let burst =
+        "rate = \"3 req/s\"\n        burst = { times = 5, lasts = \"2m\", every = \"30m\" }";
+    let text = scenario(SLO, "").replace("rate = \"3 req/s\"", burst);
+    let file = scratch.file("s.toml", text);
+    let (code, document) = json(&["curve", &file, "--no-lines", "--points", "3"]);
+    assert_eq!(code, 0);
+    let line = number(&document["load_line"]["load"]);
+    // A calm hour would carry about four times as much.
+    assert!((0.5..2.0).contains(&line), "{line}");
+    let missed = |load: f64| {
+        let load = load.to_string();
+        let long = ["--runs", "10", "--duration", "2h", "--seed", "4242", "--no-failures"];
+        let (_, seen) = json(&[&["simulate", &file, "--load", &load][..], &long].concat());
+        1.0 - number(&seen["classes"][0]["attainment"])
+    };
+    assert!(missed(line) <= 0.0125, "{} at {line}", missed(line));
+    assert!(missed(1.5 * line) > 0.0125, "{} at {}", missed(1.5 * line), 1.5 * line);
+    // Which bursts come is the same at every load, so twice the load is twice the requests.
+    let points = document["points"].as_array().expect("points");
+    for point in points {
+        let rate = number(&point["offered_per_s"]) / number(&point["load"]);
+        assert!((rate / 3.0 - 1.0).abs() < 0.3, "{point}");
+    }
 }

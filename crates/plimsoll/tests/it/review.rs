@@ -95,6 +95,96 @@ fn a_gate_says_no_where_today_falls_short() {
     assert_eq!(reviewed(1, "", &["--gate"]).0, 1);
 }
 
+/// A hosted model that works on 40 requests at once, and is asked for 87: it turns most of them away, and nothing of that "keeps every promise". With room for 400 it does.
+/// What is asked for is 20 requests a second for the time that each of them takes, whatever the limit lets in.
+#[test]
+fn a_provider_that_turns_requests_away_keeps_no_promise() {
+    let scratch = Scratch::new("review-hosted");
+    let reviewed = |at_once: u32| {
+        let text = format!("{HOSTED}concurrency = {at_once}\n");
+        let file = scratch.file("s.toml", text);
+        json(&["review", &file, "--gate"])
+    };
+    let (code, few) = reviewed(40);
+    assert_eq!((code, &few["verdict"]["today_holds"]), (1, &false.into()), "{}", few["verdict"]);
+    let (code, many) = reviewed(400);
+    assert_eq!((code, &many["verdict"]["today_holds"]), (0, &true.into()), "{}", many["verdict"]);
+    let row = |review: &Value| {
+        let rows = review["plan"]["resources"].as_array().expect("rows").clone();
+        rows.into_iter().find(|row| row["name"] == "provider.hosted.concurrency").expect("a row")
+    };
+    let (few, many) = (row(&few), row(&many));
+    assert_eq!((&few["verdict"], &many["verdict"]), (&"shortfall".into(), &"ok".into()));
+    assert_eq!(
+        few["baseline_p95"], many["baseline_p95"],
+        "what is asked for is not what is let in"
+    );
+    // 200 tokens at some 20 ms each, and a first one.
+    assert!((60.0..110.0).contains(&number(&few["baseline_p95"])), "{few}");
+}
+
+const HOSTED: &str = r#"
+[study]
+name = "a test"
+as_of = 2026-11-15
+horizon = "1d"
+
+[[class]]
+name = "chat"
+rate = "20 req/s"
+prompt = 500
+output = 200
+slo = { ttft = "5s" }
+
+[[route]]
+to = "hosted"
+
+[[provider]]
+name = "hosted"
+provider = "acme"
+model = "some-model"
+input = "$3/Mtok"
+output = "$15/Mtok"
+"#;
+
+/// A cap without a price to hold against it is not kept, and not broken: nobody knows.
+#[test]
+fn what_is_not_known_is_not_ok() {
+    let scratch = Scratch::new("review-unknown");
+    let text = r#"
+[study]
+name = "a test"
+as_of = 2026-11-15
+horizon = "1d"
+
+[[class]]
+name = "chat"
+rate = "2 req/s"
+prompt = 500
+output = 100
+slo = { ttft = "5s" }
+
+[budget]
+monthly = "$900,000"
+
+[[region]]
+name = "elsewhere"
+price_region = "nowhere-1"
+
+[[pool]]
+name = "main"
+model = "llama-3.1-8b"
+accelerator = "H100-SXM"
+replicas = 2
+regions = ["elsewhere"]
+"#;
+    let file = scratch.file("s.toml", text);
+    let (_, review) = json(&["review", &file]);
+    let rows = review["plan"]["resources"].as_array().expect("rows");
+    let cap = rows.iter().find(|row| row["name"] == "budget.monthly").expect("a row");
+    assert_eq!((&cap["baseline_p95"], &cap["verdict"]), (&Value::Null, &"unknown".into()), "{cap}");
+}
+
 /// All of the artifact is there, each part once, and what is shown of it in one place is what is shown in another.
 #[test]
 fn everything_a_launch_is_decided_on() {

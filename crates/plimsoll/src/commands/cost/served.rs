@@ -14,7 +14,7 @@ use plimsoll_perf::constants;
 use plimsoll_scenario::sections::{Pool, PriceMode, Provider, Role};
 use plimsoll_scenario::{Diagnostic, Loaded, Offer, offers, serves};
 use plimsoll_study::{
-    CommitmentAsked, HostedOffer, OtherCosts, PaidPool, PayingClass, Phase, PoolWorkInput, Record,
+    CommitmentAsked, HostedOffer, OtherCosts, PaidPool, PayingClass, Phase, PoolWorkInput,
     SimulateInput, Simulation, busiest_hours, output_reserved, pool_work, replicas_needed,
     reserve_within, served_lengths, simulate,
 };
@@ -358,10 +358,6 @@ const WARM_UP: f64 = 60.0;
 /// Independent runs of them.
 const RUNS: u32 = 2;
 
-/// Nobody writes attempts down.
-struct Nobody;
-impl Record for Nobody {}
-
 /// What becomes of attempts in the busiest hour.
 pub(super) fn simulated(
     loaded: &Loaded,
@@ -373,7 +369,7 @@ pub(super) fn simulated(
     input.threads = fleet::threads(global);
     // Somebody whom a fleet cannot serve is not waited for.
     input.work_off = Some(SIMULATED);
-    let result = simulate::<Nobody>(&input, None, &|| true);
+    let result = simulate(&input, None, &|| true);
     result.map(Some).map_err(|error| {
         Failure::one(Diagnostic::about("no-simulation", loaded.source.name(), error.to_string()))
     })
