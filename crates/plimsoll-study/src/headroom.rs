@@ -27,7 +27,7 @@ pub enum RowVerdict {
     Tight,
     /// There is too little.
     Shortfall,
-    /// Nobody knows how much is asked for, or how much there is.
+    /// The demand or the limit is not known.
     Unknown,
 }
 

@@ -147,7 +147,7 @@ input = "$3/Mtok"
 output = "$15/Mtok"
 "#;
 
-/// A cap without a price to hold against it is not kept, and not broken: nobody knows.
+/// A budget cap reads `unknown` where a price is missing.
 #[test]
 fn what_is_not_known_is_not_ok() {
     let scratch = Scratch::new("review-unknown");
