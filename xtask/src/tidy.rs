@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the inside out. A room may use rooms of earlier ranks, never one beside it.
-const FLOOR_PLAN: [&[&str]; 14] = [
+const FLOOR_PLAN: [&[&str]; 15] = [
     &["plimsoll-units", "plimsoll-stats"],
     &["plimsoll-fleet", "plimsoll-workload"],
     &["plimsoll-testkit"],
@@ -13,6 +13,7 @@ const FLOOR_PLAN: [&[&str]; 14] = [
     &["plimsoll-sim"],
     &["plimsoll-cost"],
     &["plimsoll-plan"],
+    &["plimsoll-load"],
     &["plimsoll-study"],
     &["plimsoll-scenario", "plimsoll-evidence", "plimsoll-ledger", "plimsoll-live"],
     &["plimsoll-report", "plimsoll-emit", "plimsoll-query"],

@@ -14,9 +14,9 @@ use crate::measured::{BenchPoint, EngineRun, Flag, Load, Origin};
 use crate::pool::PoolSteps;
 use crate::replay::{Stretch, joined, replay};
 use crate::review::Provenance;
-use crate::smear::{Differed, Spread};
 use crate::steady::{SteadyInput, steady};
 use crate::validate_performance::GroupError;
+use plimsoll_load::{Differed, Spread};
 
 /// What a calibration takes.
 #[derive(Clone, Debug)]

@@ -13,14 +13,14 @@ use plimsoll_stats::{Interval, share_interval};
 use plimsoll_workload::Shift;
 
 pub use self::result::{Curve, CurveBinding, CurveMark, CurvePoint, LoadLine, Peak};
-use crate::arrivals::{SimulatedClass, Spell, longest_pauses, mean_pauses};
-use crate::demand::{Span, StudyError};
 use crate::episodes::{EPISODES, Episode, Length};
 use crate::load_line::Tried;
-use crate::simulate::{
+use plimsoll_load::{
     AttemptCounts, ClassResult, Distribution, PoolResult, Record, SimulateInput, Simulation,
     Source, Verdict, simulate,
 };
+use plimsoll_load::{SimulatedClass, Spell, longest_pauses, mean_pauses};
+use plimsoll_load::{Span, StudyError};
 
 /// What a class is held to.
 #[derive(Clone, Debug, PartialEq)]

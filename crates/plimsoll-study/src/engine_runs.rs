@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::measured::{EngineRun, RunSetup};
 use crate::pool::PoolSteps;
-use crate::smear::{Gaps, Spread};
+use plimsoll_load::{Gaps, Spread};
 
 /// One run, as it was and as it comes out.
 #[derive(Clone, Debug, PartialEq, Serialize)]

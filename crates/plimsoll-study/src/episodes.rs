@@ -5,7 +5,7 @@
 
 use plimsoll_stats::Process;
 
-use crate::arrivals::SimulatedClass;
+use plimsoll_load::SimulatedClass;
 
 /// Episodes that a verdict rests on at least.
 pub(crate) const EPISODES: f64 = 10.0;

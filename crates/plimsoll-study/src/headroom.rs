@@ -5,10 +5,10 @@ use plimsoll_stats::in_order;
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
-use crate::arrivals::{Spell, longest_pauses, ps};
 use crate::curve::{CurveInput, Judged, hopeless, judge};
-use crate::demand::{Demand, Level, Resource, StudyError};
-use crate::simulate::{SimulateInput, Simulation, Source, Verdict, simulate};
+use plimsoll_load::{Demand, Level, Resource, StudyError};
+use plimsoll_load::{SimulateInput, Simulation, Source, Verdict, simulate};
+use plimsoll_load::{Spell, longest_pauses, ps};
 
 /// Below this share of headroom a resource is tight.
 const TIGHT: f64 = 0.15;

@@ -30,11 +30,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod arrivals;
 mod calibrate;
 mod cost;
 mod curve;
-mod demand;
 mod engine_runs;
 mod episodes;
 mod fit;
@@ -52,8 +50,6 @@ mod reconcile;
 mod replay;
 mod review;
 mod scaling;
-mod simulate;
-mod smear;
 mod steady;
 mod stress;
 mod validate;
@@ -61,7 +57,6 @@ mod validate_performance;
 mod watch;
 mod what_if;
 
-pub use arrivals::{SimulatedClass, Spell, Surge};
 pub use calibrate::{
     CalibrateError, CalibrateInput, Calibration, Coefficient, CoefficientInterval, PointReport,
     Region, calibrate,
@@ -76,10 +71,6 @@ pub use cost::{
 pub use curve::{
     CURVE_CALLS, ClassTarget, Curve, CurveBinding, CurveInput, CurveMark, CurvePoint, LoadLine,
     Peak, Percentile, Tail, TailMetric, curve,
-};
-pub use demand::{
-    BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, busiest_hours,
-    demand,
 };
 pub use engine_runs::{
     EngineSummary, KnownRun, MetricOutcome, RunOutcome, asks_for_whole_prompts, engine_summary,
@@ -112,6 +103,13 @@ pub use plan::{
     PlaceFacts, Placed, Placement, Plan, PlanFile, PlanInput, PlannedPool, PoolFacts, PoolLine,
     PoolWindows, PriceFacts, Proof, Replicas, ReserveAsked, ReserveLine, ResourceRow, ScalingPlan,
     StartupPrice, TokenPrices, UnitOfLoss, WindowCost, expected, plan,
+};
+pub use plimsoll_load::{
+    AttemptCounts, Binding, BusyHour, CacheHits, ClassResult, Demand, DemandInput, DemandRow,
+    Distribution, Ends, Gaps, GoodputWindow, High, Level, Missed, PoolResult, ProviderResult,
+    Record, RegionResult, ReplicaSpread, Resource, ScalingResult, SimulateInput, SimulatedClass,
+    SimulatedPool, Simulation, Source, Span, Spell, Spread, StudyError, Surge, ToolResult,
+    Utilisation, Verdict, Window, busiest_hours, demand, simulate, simulate_known,
 };
 pub use pool::{Band, PoolSteps, pool_steps};
 pub use pool_performance::{
@@ -148,13 +146,6 @@ pub use scaling::{
     ScalingSignal, ScalingThreshold, ScalingWay, SignalRole, SimulatedSignal, ThresholdKind,
     ThresholdShares, WayKind, WayPoint, ceiling_short, check_scaling, ramp_spells, scaling_policy,
 };
-pub use simulate::{
-    AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
-    Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread, ScalingResult,
-    SimulateInput, SimulatedPool, Simulation, Source, ToolResult, Utilisation, Verdict, Window,
-    simulate, simulate_known,
-};
-pub use smear::{Gaps, Spread};
 pub use steady::{Steady, SteadyInput, steady};
 pub use stress::{
     Breaks, ChangeSide, Comparison, Condition, FailureShape, Guard, Lever, Moved, OfFleets,

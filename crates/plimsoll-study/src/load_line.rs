@@ -9,9 +9,9 @@ use plimsoll_plan::{Reply, least};
 use plimsoll_workload::Shift;
 
 use crate::curve::{Judged, Sweep, binds, is_threshold, missed_shares};
-use crate::demand::StudyError;
 use crate::episodes::{EPISODES, EPISODES_OF_A_LOOK};
-use crate::simulate::Simulation;
+use plimsoll_load::Simulation;
+use plimsoll_load::StudyError;
 
 /// How closely a load is tried.
 #[derive(Clone, Copy, Debug)]

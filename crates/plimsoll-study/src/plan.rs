@@ -48,11 +48,11 @@ use self::sizes::{Asked, PoolSize, sizes};
 use self::staffing::Staffing;
 use self::table::{AtPeak, at_peak, table};
 pub use self::table::{FirstToRunOut, ResourceRow};
-use crate::arrivals::SimulatedClass;
 use crate::curve::{ClassTarget, CurveInput};
-use crate::demand::{Demand, Span, StudyError};
 use crate::headroom::{Loss, Lost};
-use crate::simulate::SimulateInput;
+use plimsoll_load::SimulateInput;
+use plimsoll_load::SimulatedClass;
+use plimsoll_load::{Demand, Span, StudyError};
 
 /// What a plan is made from.
 pub struct PlanInput<'a> {

@@ -18,13 +18,13 @@ use self::verdict::verdict;
 
 use crate::cost::Cost;
 use crate::curve::{ClassTarget, CurveInput, CurvePoint, shape};
-use crate::demand::{Demand, StudyError};
 use crate::fit::Fit;
 use crate::plan::table::placed;
 use crate::plan::{Plan, built, carried};
 use crate::pool_performance::PoolPerformance;
-use crate::simulate::SimulateInput;
 use crate::stress::{StressInput, StressResult, tried};
+use plimsoll_load::SimulateInput;
+use plimsoll_load::{Demand, StudyError};
 
 pub use self::ahead::{Ahead, AheadBand, AheadResource};
 

@@ -17,8 +17,8 @@ pub use self::check::{
     SimulatedSignal, WayKind, WayPoint, ceiling_short, check_scaling, ramp_spells,
 };
 pub use self::rest::{RestOfHorizon, RestWay};
-use crate::arrivals::ps;
 use crate::limits::shown;
+use plimsoll_load::ps;
 
 /// The longest window over which an autoscaler waits, in seconds: Kubernetes accepts no more.
 const STABILISATION_MOST_S: f64 = 3600.0;

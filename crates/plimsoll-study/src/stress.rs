@@ -21,8 +21,8 @@ pub use self::result::{
 };
 pub use self::tornado::{Lever, Uncertain};
 pub use self::trigger::{Comparison, Condition};
-use crate::demand::StudyError;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, carried};
+use plimsoll_load::StudyError;
 
 /// What is tried, and on what.
 pub struct StressInput<'a> {

@@ -8,14 +8,14 @@ use plimsoll_stats::in_order;
 use plimsoll_workload::Shift;
 use serde::Serialize;
 
-use crate::arrivals::SimulatedClass;
 use crate::curve::{Alone, ClassTarget, CurveInput, Sweep, binds, judge};
-use crate::demand::{Demand, Level, Resource, StudyError};
 use crate::headroom::RowVerdict;
 use crate::plan::size::{AMPLE, Question, comes_to};
 use crate::plan::sizes::{Asked, Warm};
 use crate::plan::{MONTH, PlanInput, PoolFacts, TokenPrices, nodes};
-use crate::simulate::SimulateInput;
+use plimsoll_load::SimulateInput;
+use plimsoll_load::SimulatedClass;
+use plimsoll_load::{Demand, Level, Resource, StudyError};
 
 /// What may be moved; 1, or 0 for what is lost, is as the scenario says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -9,8 +9,8 @@ use plimsoll_sim::Target;
 use plimsoll_stats::Seed;
 use plimsoll_workload::{Drawn, Shift};
 
-use crate::arrivals::SimulatedClass;
-use crate::simulate::{ClassResult, SimulateInput, Simulation};
+use plimsoll_load::SimulatedClass;
+use plimsoll_load::{ClassResult, SimulateInput, Simulation};
 
 /// What a class is called by those who pay.
 #[derive(Clone, Debug, Default, PartialEq)]

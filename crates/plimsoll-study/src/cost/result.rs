@@ -6,7 +6,7 @@ use plimsoll_cost::{Books, Charge, Usage};
 use serde::Serialize;
 
 use super::invoice::BillCheck;
-use crate::demand::Span;
+use plimsoll_load::Span;
 
 /// What was paid, who used it, and what one success costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]

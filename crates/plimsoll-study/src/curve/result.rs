@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::demand::Span;
-use crate::simulate::Verdict;
+use plimsoll_load::Span;
+use plimsoll_load::Verdict;
 
 /// A service curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,7 +2,7 @@
 
 use plimsoll_sim::Stretch;
 
-use crate::simulate::Record;
+use plimsoll_load::Record;
 
 /// A step is full when its tokens are so much of its budget.
 const FULL: f64 = 0.9;

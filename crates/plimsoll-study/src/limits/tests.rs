@@ -241,7 +241,7 @@ fn features_have_a_day_of_tokens() {
 /// Full steps are what a queue sees; all that carry prompts where there are too few of them.
 #[test]
 fn prompts_are_read_as_fast_as_full_steps_do() {
-    use crate::simulate::Record as _;
+    use plimsoll_load::Record as _;
     let step = |prefill: u64, decodes: u64, ms: u64| plimsoll_sim::Stretch {
         took: ms * 1_000_000_000,
         steps: 1,

@@ -7,14 +7,14 @@ use super::size::{Question, comes_to};
 use super::sizes::{Asked, PoolSize};
 use super::staffing::Staffing;
 use super::{ClassLabels, PlanInput};
-use crate::arrivals::SimulatedClass;
 use crate::curve::Sweep;
-use crate::demand::StudyError;
 use crate::limits::{
     ContextPoint, Contexts, EngineLimits, LimitMargins, LimitedClass, LimitsInput, PoolLimits,
     PrefillPace, Promises, ReplicaAtLine, limits,
 };
-use crate::simulate::{ClassResult, Simulation};
+use plimsoll_load::SimulatedClass;
+use plimsoll_load::StudyError;
+use plimsoll_load::{ClassResult, Simulation};
 
 /// Chance may bring a quarter more sequences than were seen; what is being generated gets a fifth longer to finish.
 const MARGINS: LimitMargins =

@@ -10,8 +10,8 @@ use super::size::{Floor, Question, comes_to};
 use super::sizes::{ABOUT, Asked, LOOKED_AT, PoolSize};
 use super::{MONTH, PlanInput, PoolFacts, nodes};
 use crate::curve::ClassTarget;
-use crate::demand::StudyError;
-use crate::simulate::{SimulateInput, SimulatedPool};
+use plimsoll_load::StudyError;
+use plimsoll_load::{SimulateInput, SimulatedPool};
 
 /// Another way to run a pool.
 #[derive(Clone, Debug)]

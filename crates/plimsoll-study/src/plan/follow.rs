@@ -8,15 +8,15 @@ use super::hours::Hours;
 use super::money::{advised, saves};
 use super::size::comes_to;
 use super::sizes::{Asked, PoolSize};
-use crate::arrivals::Spell;
-use crate::demand::StudyError;
 use crate::limits::PoolLimits;
 use crate::scaling::{
     CeilingShort, ClassHours, FloorWindow, PoolCheck, ScalingCheck, ScalingCheckInput,
     ScalingInput, ScalingPolicy, ThresholdShares, ceiling_short, check_scaling, ramp_spells,
     scaling_policy,
 };
-use crate::simulate::Source;
+use plimsoll_load::Source;
+use plimsoll_load::Spell;
+use plimsoll_load::StudyError;
 
 /// How far below its bound each signal asks for more: demand early, because replicas take time; the others when something is wrong already.
 const SHARES: ThresholdShares = ThresholdShares { demand: 0.9, queue: 0.5, ttft: 0.8 };

@@ -8,8 +8,8 @@ use super::PlanInput;
 use super::size::comes_to;
 use super::sizes::{Asked, PoolSize};
 use super::staffing::Staffing;
-use crate::arrivals::SimulatedClass;
-use crate::simulate::SimulateInput;
+use plimsoll_load::SimulateInput;
+use plimsoll_load::SimulatedClass;
 
 /// Replicas that carry the demand of each hour, pool by pool.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,8 +8,8 @@ use super::admit::call_of;
 use super::expected::digits;
 use super::size::comes_to;
 use super::sizes::{Asked, PoolSize};
-use crate::arrivals::SimulatedClass;
-use crate::simulate::SimulateInput;
+use plimsoll_load::SimulateInput;
+use plimsoll_load::SimulatedClass;
 
 /// One replica of a pool at its load line, and what the plan takes for granted of what comes to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

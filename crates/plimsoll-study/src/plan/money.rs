@@ -8,7 +8,7 @@ use super::hours::Hours;
 use super::place::Fleet;
 use super::sizes::PoolSize;
 use super::{MONTH, PlanInput, nodes};
-use crate::demand::Span;
+use plimsoll_load::Span;
 
 /// What may be spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -10,9 +10,9 @@ use super::place::Fleet;
 use super::reserve::Replicas;
 use super::size::{Floor, Proof};
 use super::table::{FirstToRunOut, ResourceRow};
-use crate::demand::Span;
 use crate::headroom::Loss;
 use crate::limits::PoolLimits;
+use plimsoll_load::Span;
 
 /// How many, of what, where, with which reserve.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -9,10 +9,10 @@ use plimsoll_stats::Dist;
 use plimsoll_workload::Shift;
 use serde::Serialize;
 
-use crate::arrivals::SimulatedClass;
 use crate::curve::{Alone, ClassTarget, CurveInput, Judged, Sweep, binds, judge};
-use crate::demand::{Span, StudyError};
-use crate::simulate::{ClassResult, SimulateInput, Simulation};
+use plimsoll_load::SimulatedClass;
+use plimsoll_load::{ClassResult, SimulateInput, Simulation};
+use plimsoll_load::{Span, StudyError};
 
 /// What is tried how closely: runs, and calls over all of them. The first looks around, the others prove.
 const EFFORTS: [(u32, f64); 3] = [(2, 2_000.0), (8, 8_000.0), (8, 24_000.0)];

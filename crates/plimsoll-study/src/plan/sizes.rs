@@ -8,10 +8,10 @@ use super::reserve::{Replicas, UnitOfLoss, failure};
 use super::result::Obstacle;
 use super::size::{Floor, Question, Sized, comes_to};
 use super::{Facts, PlanInput, TINY};
-use crate::arrivals::SimulatedClass;
 use crate::curve::{ClassTarget, CurveInput, Sweep, judge};
-use crate::demand::StudyError;
-use crate::simulate::{SimulateInput, SimulatedPool, Simulation};
+use plimsoll_load::SimulatedClass;
+use plimsoll_load::StudyError;
+use plimsoll_load::{SimulateInput, SimulatedPool, Simulation};
 
 /// How closely a plan's own number is looked at, and one that is only compared with it.
 pub(crate) const PROVEN: u32 = 3;

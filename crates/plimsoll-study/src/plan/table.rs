@@ -12,9 +12,9 @@ use super::size::Question;
 use super::sizes::{Asked, PoolSize};
 use super::staffing::Staffing;
 use crate::curve::{Alone, CurveInput, LEVERS, Sweep, binds, judge, resident};
-use crate::demand::StudyError;
 use crate::headroom::{Loss, RowVerdict, level, losses, runs_out};
-use crate::simulate::{PoolResult, SimulateInput, Simulation};
+use plimsoll_load::StudyError;
+use plimsoll_load::{PoolResult, SimulateInput, Simulation};
 
 /// Runs of each load, and calls of all of them: the table looks at many.
 const RUNS: u32 = 1;

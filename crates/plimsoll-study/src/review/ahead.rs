@@ -3,9 +3,9 @@
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
-use crate::demand::{Demand, Resource};
 use crate::plan::ResourceRow;
 use crate::plan::expected::{digits, per_s};
+use plimsoll_load::{Demand, Resource};
 
 /// What comes, hour by hour.
 #[derive(Clone, Debug, PartialEq, Serialize)]

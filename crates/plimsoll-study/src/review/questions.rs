@@ -2,9 +2,9 @@
 
 use super::verdict::{digits, grouped};
 use super::{Answered, Assumption, Provenance, Review};
-use crate::demand::Resource;
 use crate::plan::ResourceRow;
 use crate::stress::Stressed;
+use plimsoll_load::Resource;
 
 /// All of them, in the order of a meeting.
 pub(super) fn questions(review: &Review, reconcile_on: &str) -> Vec<Answered> {
@@ -88,7 +88,7 @@ fn forecast(review: &Review) -> Option<String> {
         Some(row.launch.unwrap_or(row.baseline))
     };
     let (fresh, output) = (of(Resource::FreshPromptTokens)?, of(Resource::OutputTokens)?);
-    let span = |level: &crate::demand::Level| {
+    let span = |level: &plimsoll_load::Level| {
         level.p95_interval.map_or(String::new(), |i| {
             format!(" ({} to {} at {:.0}%)", digits(i.low), digits(i.high), i.level * 100.0)
         })

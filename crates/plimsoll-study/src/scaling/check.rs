@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::rest::{RestOfHorizon, RestWay, rest};
 use super::{ScalingPolicy, ScalingSignal};
-use crate::arrivals::{Spell, ps};
-use crate::demand::StudyError;
 use crate::limits::shown;
-use crate::simulate::{SimulateInput, Simulation, Source, simulate};
+use plimsoll_load::StudyError;
+use plimsoll_load::{SimulateInput, Simulation, Source, simulate};
+use plimsoll_load::{Spell, ps};
 
 /// Seconds between two decisions of who knows what comes; its replicas are there that much earlier.
 const ORACLE_PERIOD_S: f64 = 5.0;

@@ -8,9 +8,9 @@ use plimsoll_stats::{Dist, Process, Seed, Spacing};
 use plimsoll_workload::{Call, Hour, Lengths, Shift, Step, Task};
 
 use super::*;
-use crate::arrivals::Spell;
-use crate::simulate::{SimulateInput, SimulatedPool, Source};
-use crate::smear::Spread;
+use plimsoll_load::Spell;
+use plimsoll_load::Spread;
+use plimsoll_load::{SimulateInput, SimulatedPool, Source};
 
 /// A replica carries 1,000 fresh tokens a second with ten calls in flight, and takes two minutes to start.
 fn input(calls_per_s: Vec<f64>) -> ScalingInput {

@@ -9,10 +9,10 @@ use super::result::{ChangeSide, Guard, PressureChange, StressedResource};
 use super::trigger::Condition;
 use super::{Stress, side_by_side};
 use crate::curve::CurveInput;
-use crate::demand::StudyError;
 use crate::plan::PoolFacts;
 use crate::plan::size::comes_to;
-use crate::simulate::{ClassResult, Distribution, SimulateInput, SimulatedPool, Simulation};
+use plimsoll_load::StudyError;
+use plimsoll_load::{ClassResult, Distribution, SimulateInput, SimulatedPool, Simulation};
 
 /// Something that somebody proposes.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::demand::Span;
+use plimsoll_load::Span;
 
 /// What a fleet does in hard times, what moves the answer, and what changes relieve and create.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,9 +5,9 @@ use plimsoll_sim::Target;
 use super::hard::{Field, NOW, PLANNED, Trial};
 use super::result::{FailureShape, Stressed};
 use super::{Stress, side_by_side};
-use crate::demand::StudyError;
 use crate::plan::MONTH;
 use crate::plan::UnitOfLoss;
+use plimsoll_load::StudyError;
 
 /// By how much a batch is widened.
 const WIDER: usize = 2;
@@ -152,7 +152,7 @@ fn wider_batch(field: &Field<'_>, base: &Trial) -> Result<FailureShape, StudyErr
     (wide.runs, wide.threads) = (2, 1);
     let peak = field.at_busiest(wide);
     let (judged, seen) = field.whole(&peak, &[])?;
-    let per_s = |seen: &crate::simulate::Simulation| -> f64 {
+    let per_s = |seen: &plimsoll_load::Simulation| -> f64 {
         let tokens: u64 = seen.pools.iter().map(|pool| pool.output_tokens).sum();
         tokens as f64 / (seen.seconds * f64::from(seen.runs)).max(1e-9)
     };

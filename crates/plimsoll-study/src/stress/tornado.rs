@@ -5,10 +5,10 @@ use plimsoll_workload::Shift;
 use super::hard::{Field, PLANNED};
 use super::result::{Tornado, TornadoBar, TornadoEnd};
 use super::side_by_side;
-use crate::demand::StudyError;
 use crate::plan::MONTH;
 use crate::plan::size::comes_to;
-use crate::simulate::SimulateInput;
+use plimsoll_load::SimulateInput;
+use plimsoll_load::StudyError;
 
 /// What each end of a range counts for, where the middle counts for the rest: three points that keep the mean and spread of most distributions (Keefer and Bodily 1983,
 /// for the 5th, 50th and 95th percentile).

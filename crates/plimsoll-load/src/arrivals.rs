@@ -40,7 +40,7 @@ impl SimulatedClass {
     }
 
     /// Its tasks a second in an hour.
-    pub(crate) fn rate(&self, hour: usize, events: bool) -> f64 {
+    pub fn rate(&self, hour: usize, events: bool) -> f64 {
         let rate = self.class.hours.get(hour).map_or(0.0, |h| h.rate);
         rate * self.shift(hour, events).rate
     }
@@ -77,7 +77,7 @@ const RING_MOST: f64 = 6.0 * 3600.0;
 const RINGS_MOST: u64 = 1000;
 
 /// Whole picoseconds.
-pub(crate) fn ps(seconds: f64) -> u64 {
+pub fn ps(seconds: f64) -> u64 {
     (seconds * 1e12).round().max(0.0) as u64
 }
 
@@ -98,7 +98,7 @@ struct ClassTasks<'a> {
 }
 
 /// Tasks of all classes, in the order they come, from the same seed always the same.
-pub(crate) struct Tasks<'a> {
+pub struct Tasks<'a> {
     classes: Vec<ClassTasks<'a>>,
     /// The next of each class.
     next: BinaryHeap<Reverse<(u64, usize)>>,
@@ -106,11 +106,11 @@ pub(crate) struct Tasks<'a> {
 }
 
 /// What the tasks of a run are made of.
-pub(crate) struct Plan<'a> {
-    pub(crate) spells: &'a [Spell],
-    pub(crate) surges: &'a [Surge],
+pub struct Plan<'a> {
+    pub spells: &'a [Spell],
+    pub surges: &'a [Surge],
     /// What changes all of it.
-    pub(crate) lever: Shift,
+    pub lever: Shift,
 }
 
 impl Plan<'_> {
@@ -144,7 +144,7 @@ impl Plan<'_> {
     }
 
     /// Tasks of a class that come on average.
-    pub(crate) fn expected(&self, own: &SimulatedClass, index: usize) -> f64 {
+    pub fn expected(&self, own: &SimulatedClass, index: usize) -> f64 {
         let mut from = 0.0;
         let tasks = self.curve(own, index).into_iter().map(|(until, rate)| {
             let tasks = (until - from) * rate;
@@ -156,7 +156,7 @@ impl Plan<'_> {
 }
 
 impl<'a> Tasks<'a> {
-    pub(crate) fn new(
+    pub fn new(
         classes: &'a [SimulatedClass],
         plan: &Plan<'_>,
         seed: Seed,
@@ -379,7 +379,7 @@ fn pauses(own: &SimulatedClass, seed: Seed) -> Vec<f64> {
 }
 
 /// How long tasks of a class pause between their calls, together, on average; turns are counted one by one.
-pub(crate) fn mean_pauses(own: &SimulatedClass, seed: Seed) -> f64 {
+pub fn mean_pauses(own: &SimulatedClass, seed: Seed) -> f64 {
     if own.class.task.is_one_request() || own.sent.judged == sim::Judged::EachTurn {
         return 0.0;
     }
@@ -388,7 +388,7 @@ pub(crate) fn mean_pauses(own: &SimulatedClass, seed: Seed) -> f64 {
 }
 
 /// The longest that any of some hundred tasks of each class pauses; nobody waits for the next turn of a conversation.
-pub(crate) fn longest_pauses(classes: &[SimulatedClass], seed: Seed) -> f64 {
+pub fn longest_pauses(classes: &[SimulatedClass], seed: Seed) -> f64 {
     let several = |own: &&SimulatedClass| {
         !own.class.task.is_one_request() && own.sent.judged != sim::Judged::EachTurn
     };
@@ -473,7 +473,7 @@ fn wanted(
 }
 
 /// The requests of a trace, each as a task of a class.
-pub(crate) struct TraceTasks<'a> {
+pub struct TraceTasks<'a> {
     trace: &'a Trace,
     /// The class of each of the trace's own.
     classes: &'a [u16],
@@ -482,7 +482,7 @@ pub(crate) struct TraceTasks<'a> {
 }
 
 impl<'a> TraceTasks<'a> {
-    pub(crate) fn new(trace: &'a Trace, classes: &'a [u16], of: &'a [SimulatedClass]) -> Self {
+    pub fn new(trace: &'a Trace, classes: &'a [u16], of: &'a [SimulatedClass]) -> Self {
         Self { trace, classes, of, at: 0 }
     }
 }

@@ -26,8 +26,10 @@ const FEWEST: usize = 8;
 
 /// A gap that was measured and predicted, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Differed {
+pub struct Differed {
+    /// What decided it.
     pub pace: Pace,
+    /// Its time, less what the steps explain, in seconds.
     pub difference: f64,
     /// How much it counts.
     pub weight: f64,
@@ -45,7 +47,7 @@ impl Spread {
     }
 
     /// From all that was seen.
-    pub(crate) fn seen(all: &[Differed]) -> Self {
+    pub fn seen(all: &[Differed]) -> Self {
         let kept = |pace: Pace| {
             let mut own: Vec<&Differed> = all.iter().filter(|d| d.pace == pace).collect();
             if own.len() < FEWEST {

@@ -1,0 +1,21 @@
+//! What a fleet does at a load: the demand of an hour, the runs of a simulated fleet, and the load line.
+//!
+//! A load is a multiple of an hour's demand. This crate says what a fleet does at one ([`simulate`]); it chooses no fleet.
+
+mod arrivals;
+mod demand;
+mod simulate;
+mod smear;
+
+pub use arrivals::{SimulatedClass, Spell, Surge, longest_pauses, mean_pauses, ps};
+pub use demand::{
+    BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, busiest_hours,
+    demand,
+};
+pub use simulate::{
+    AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
+    Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread, ScalingResult,
+    SimulateInput, SimulatedPool, Simulation, Source, ToolResult, Utilisation, Verdict, Window,
+    simulate, simulate_known,
+};
+pub use smear::{Differed, Gaps, Spread};
