@@ -13,7 +13,7 @@ use plimsoll_stats::{ArrivalError, Arrivals, RateCurve, Seed, Stream};
 use plimsoll_workload::{Class, Drawn, Growth, Request, Shift, Trace};
 
 /// A class as it reaches a fleet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedClass {
     /// What it asks for.
     pub class: Class,
@@ -111,6 +111,18 @@ pub struct Plan<'a> {
     pub surges: &'a [Surge],
     /// What changes all of it.
     pub lever: Shift,
+    /// The time that is closed to a ring, from the beginning on, in seconds; all of it where it is not said. A run that may end early draws less for a shorter one.
+    pub ring: Option<f64>,
+}
+
+/// The pieces of a curve up to a time.
+fn cut(mut curve: Vec<(f64, f64)>, end: f64) -> Vec<(f64, f64)> {
+    let beyond = curve.iter().position(|(until, _)| *until >= end);
+    if let Some(last) = beyond {
+        curve.truncate(last + 1);
+        curve[last].0 = end;
+    }
+    curve
 }
 
 impl Plan<'_> {
@@ -169,9 +181,9 @@ impl<'a> Tasks<'a> {
             }
             let name = &own.class.name;
             let failed = |error| (name.clone(), error);
-            let starts = || -> Result<Arrivals, ArrivalError> {
+            let starts = |curve: Vec<(f64, f64)>| -> Result<Arrivals, ArrivalError> {
                 let stream = seed.stream(&format!("arrivals/{name}"));
-                Arrivals::new(&own.class.process, RateCurve::steps(curve.clone())?, stream)
+                Arrivals::new(&own.class.process, RateCurve::steps(curve)?, stream)
             };
             let shift = |s: &Spell| own.shift(s.hour, s.events).and(plan.lever);
             let shifts: Vec<(f64, Shift)> =
@@ -181,15 +193,16 @@ impl<'a> Tasks<'a> {
                 class: own,
                 index,
                 shifts,
-                starts: starts().map_err(failed)?,
+                starts: starts(curve.clone()).map_err(failed)?,
                 lengths: seed.stream(&format!("lengths/{name}")),
                 begun: VecDeque::new(),
                 waiting: None,
                 tasks: 0,
                 limit,
             };
-            if plan.end() <= RING_MOST {
-                stream.begin(starts().map_err(failed)?, plan.end(), seed);
+            let ring = plan.ring.unwrap_or(f64::INFINITY).min(plan.end());
+            if ring > 0.0 && ring <= RING_MOST {
+                stream.begin(starts(cut(curve, ring)).map_err(failed)?, ring, seed);
             }
             streams.push(stream);
         }
@@ -383,6 +396,12 @@ pub fn mean_pauses(own: &SimulatedClass, seed: Seed) -> f64 {
     if own.class.task.is_one_request() || own.sent.judged == sim::Judged::EachTurn {
         return 0.0;
     }
+    let all = pauses(own, seed);
+    all.iter().sum::<f64>() / all.len() as f64
+}
+
+/// How long it is from the beginning of a task to its last call on average, were everybody answered at once; of conversations, too.
+pub(crate) fn mean_offset(own: &SimulatedClass, seed: Seed) -> f64 {
     let all = pauses(own, seed);
     all.iter().sum::<f64>() / all.len() as f64
 }

@@ -3,15 +3,25 @@
 //! A load is a multiple of an hour's demand. This crate says what a fleet does at one ([`simulate`]); it chooses no fleet.
 
 mod arrivals;
+mod component;
+mod count;
 mod demand;
+mod line;
+mod promise;
+mod search;
 mod simulate;
 mod smear;
+mod trial;
+mod verdict;
 
 pub use arrivals::{SimulatedClass, Spell, Surge, longest_pauses, mean_pauses, ps};
+pub use component::{LoadQuestion, UNSIZED_POOL_REPLICAS, isolated, pools_serving};
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, busiest_hours,
     demand,
 };
+pub use line::{ClassOutcome, Load, LoadLine, LoadOutcome, SizedPool, question};
+pub use promise::{ClassTarget, Miss, Percentile, Tail, TailMetric};
 pub use simulate::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
     Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread, ScalingResult,
@@ -19,3 +29,5 @@ pub use simulate::{
     simulate, simulate_known,
 };
 pub use smear::{Differed, Gaps, Spread};
+pub use trial::{Effort, Memo, MemoCount};
+pub use verdict::LoadVerdict;

@@ -174,7 +174,7 @@ impl SimulateInput {
             Source::Classes(spells) => spells,
             Source::Trace(..) => &[],
         };
-        Plan { spells, surges: &self.surges, lever: self.lever }
+        Plan { spells, surges: &self.surges, lever: self.lever, ring: None }
     }
 }
 

@@ -46,6 +46,16 @@ impl Spread {
         }
     }
 
+    /// The share of gaps of this length that are longer than a bound once they are spread out; in seconds.
+    pub fn share_above(&self, pace: Pace, gap: f64, bound: f64) -> f64 {
+        let (differences, sign) = self.of(pace);
+        if differences.is_empty() {
+            return f64::from(u8::from(gap > bound));
+        }
+        let above = differences.iter().filter(|d| (gap + sign * **d).max(0.0) > bound).count();
+        above as f64 / differences.len() as f64
+    }
+
     /// From all that was seen.
     pub fn seen(all: &[Differed]) -> Self {
         let kept = |pace: Pace| {

@@ -102,6 +102,26 @@ impl Burst {
         let calm_times = (1.0 - times * share) / (1.0 - share);
         Ok(Self { times, calm_times, lasts, calm_lasts: every - lasts })
     }
+
+    /// The rate in a burst, as a multiple of the mean rate.
+    pub fn times(&self) -> f64 {
+        self.times
+    }
+
+    /// The rate between bursts, as a multiple of the mean rate.
+    pub fn calm_times(&self) -> f64 {
+        self.calm_times
+    }
+
+    /// Mean seconds of a burst.
+    pub fn lasts(&self) -> f64 {
+        self.lasts
+    }
+
+    /// Mean seconds from the end of a burst to the beginning of the next.
+    pub fn calm_lasts(&self) -> f64 {
+        self.calm_lasts
+    }
 }
 
 impl Process {

@@ -1,6 +1,7 @@
 //! How much independent arrivals bring: Poisson counts, and sums of chance sizes over them.
 
 use statrs::distribution::{DiscreteCDF as _, Poisson};
+use statrs::function::gamma::{checked_gamma_lr, checked_gamma_ur};
 
 use crate::normal::normal_quantile;
 
@@ -27,6 +28,25 @@ pub fn poisson_quantile(mean: f64, p: f64) -> f64 {
         k -= 1;
     }
     k as f64
+}
+
+/// The probability that a Poisson count of this mean is at most `count`, and that it is at least `count`. Between whole numbers both are interpolated by the incomplete
+/// gamma function, so a count in units of clumps need not be whole.
+///
+/// # Panics
+/// When the mean or the count is no number from zero on.
+pub fn poisson_tails(count: f64, mean: f64) -> (f64, f64) {
+    assert!(mean >= 0.0 && mean.is_finite(), "a mean is not below zero: {mean}");
+    assert!(count >= 0.0 && count.is_finite(), "a count is not below zero: {count}");
+    if mean <= 0.0 {
+        return (1.0, if count > 0.0 { 0.0 } else { 1.0 });
+    }
+    let at_most = checked_gamma_ur(count + 1.0, mean).unwrap_or(f64::NAN);
+    let at_least = match count > 0.0 {
+        true => checked_gamma_lr(count, mean).unwrap_or(f64::NAN),
+        false => 1.0,
+    };
+    (at_most, at_least)
 }
 
 /// Above this mean the expansion alone says a quantile, to a part in 10^8.
@@ -262,5 +282,26 @@ mod tests {
         assert_eq!(compound_poisson_quantile(3.0, &[(0.0, 1.0)], 0.99), nothing);
         assert_eq!(compound_poisson_quantile(3.0, &[], 0.99), nothing);
         assert_eq!(compound_poisson_quantile(0.001, &[(5.0, 1.0), (6.0, 1.0)], 0.99), nothing);
+    }
+
+    /// A table of the Poisson distribution at means 0.5, 4 and 10; and a million at its mean, by the normal distribution with Edgeworth's first term: 0.5 +- 2/3 phi(0)/1000
+    /// about, with nothing lost to underflow.
+    #[test]
+    fn tails_of_a_poisson_count() {
+        for (count, mean, at_most) in
+            [(0.0, 0.5, 0.606_530_660), (2.0, 4.0, 0.238_103_306), (15.0, 10.0, 0.951_259_597)]
+        {
+            assert!((poisson_tails(count, mean).0 - at_most).abs() < 1e-8, "{count} {mean}");
+            assert!((poisson_tails(count + 1.0, mean).1 - (1.0 - at_most)).abs() < 1e-8);
+        }
+        let (at_most, at_least) = poisson_tails(1e6, 1e6);
+        assert!((at_most - 0.500_266).abs() < 2e-6, "{at_most}");
+        assert!((at_least - 0.500_133).abs() < 2e-6, "{at_least}");
+        // Four standard deviations either way.
+        assert!((poisson_tails(996_000.0, 1e6).0 - 3.2e-5).abs() < 1e-6);
+        assert!((poisson_tails(1_004_000.0, 1e6).1 - 3.2e-5).abs() < 1e-6);
+        assert_eq!(poisson_tails(0.0, 3.0).1, 1.0);
+        assert_eq!(poisson_tails(0.0, 0.0), (1.0, 1.0));
+        assert_eq!(poisson_tails(2.0, 0.0), (1.0, 0.0));
     }
 }

@@ -36,7 +36,7 @@ mod sketch;
 mod stack;
 
 pub use arrivals::{ArrivalError, Arrivals, Burst, Process, RateCurve, Spacing};
-pub use compound::{Estimate, compound_poisson_quantile, poisson_quantile};
+pub use compound::{Estimate, compound_poisson_quantile, poisson_quantile, poisson_tails};
 pub use correlation::{pearson, pearson_of_logs, spearman};
 pub use counts::Counts;
 pub use dist::{Dist, DistError, Weighted, three_point_quantile, weibull_cv};

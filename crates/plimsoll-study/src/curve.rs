@@ -19,81 +19,9 @@ use plimsoll_load::{
     AttemptCounts, ClassResult, Distribution, PoolResult, Record, SimulateInput, Simulation,
     Source, Verdict, simulate,
 };
+pub use plimsoll_load::{ClassTarget, Percentile, Tail, TailMetric};
 use plimsoll_load::{SimulatedClass, Spell, longest_pauses, mean_pauses};
 use plimsoll_load::{Span, StudyError};
-
-/// What a class is held to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClassTarget {
-    /// The share of its tasks that must be good.
-    pub attainment: f64,
-    /// Tails of the population that must hold.
-    pub tails: Vec<Tail>,
-}
-
-/// A percentile that must not be above a bound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tail {
-    /// As the scenario calls it.
-    pub key: &'static str,
-    /// Of what.
-    pub metric: TailMetric,
-    /// Which.
-    pub percentile: Percentile,
-    /// The bound, in milliseconds.
-    pub most_ms: f64,
-}
-
-/// What a tail is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TailMetric {
-    /// First tokens.
-    Ttft,
-    /// Gaps between tokens.
-    Itl,
-    /// Mean gaps.
-    Tpot,
-    /// Last tokens.
-    E2e,
-}
-
-/// Percentiles that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Percentile {
-    /// The median.
-    P50,
-    /// 95 in 100.
-    P95,
-    /// 99 in 100.
-    P99,
-}
-
-impl Percentile {
-    /// Between 0 and 1.
-    pub(crate) fn share(self) -> f64 {
-        match self {
-            Self::P50 => 0.5,
-            Self::P95 => 0.95,
-            Self::P99 => 0.99,
-        }
-    }
-}
-
-impl Tail {
-    fn value(&self, class: &ClassResult) -> Option<f64> {
-        let of = match self.metric {
-            TailMetric::Ttft => class.ttft_ms,
-            TailMetric::Itl => class.itl_ms,
-            TailMetric::Tpot => class.tpot_ms,
-            TailMetric::E2e => class.e2e_ms,
-        }?;
-        Some(match self.percentile {
-            Percentile::P50 => of.p50,
-            Percentile::P95 => of.p95,
-            Percentile::P99 => of.p99,
-        })
-    }
-}
 
 /// What a curve is drawn from.
 #[derive(Clone, Debug)]

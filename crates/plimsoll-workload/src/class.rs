@@ -5,7 +5,7 @@ use plimsoll_stats::Process;
 use crate::task::{Shift, Task};
 
 /// Tasks that share a shape, a route and an SLO, over the hours of a study.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Class {
     /// What tables call it.
     pub name: String,

@@ -57,10 +57,10 @@ impl Shift {
 }
 
 /// Joint lengths of prompt and output.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Lengths(Joint);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Joint {
     Independent {
         prompt: Dist,
@@ -142,7 +142,7 @@ impl Lengths {
 }
 
 /// One model call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     lengths: Lengths,
     cache_hit: f64,
@@ -238,7 +238,7 @@ impl Call {
 }
 
 /// A step of a task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// A model call.
     Call(Call),
@@ -249,7 +249,7 @@ pub enum Step {
 }
 
 /// A tool that is used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
     /// Which, by a number that whoever serves it understands.
     pub number: u16,
@@ -276,13 +276,13 @@ pub enum Drawn {
 }
 
 /// What one task asks for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     kind: Kind,
     variants: Vec<Variant>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Kind {
     Steps(Vec<Step>),
     Agent { call: Call, calls: Dist, growth: Dist, gap: Dist, fan_out: u32, tools: Vec<Tool> },
@@ -521,6 +521,21 @@ impl Task {
         };
         let variants = self.variants.iter().filter_map(|variant| variant.route);
         calls.into_iter().filter_map(|call| call.route).chain(variants).collect()
+    }
+
+    /// The tools that its tasks use.
+    pub fn tools(&self) -> Vec<u16> {
+        match &self.kind {
+            Kind::Steps(steps) => steps
+                .iter()
+                .filter_map(|step| match step {
+                    Step::Tool(tool, ..) => Some(*tool),
+                    Step::Call(_) | Step::Wait(..) => None,
+                })
+                .collect(),
+            Kind::Agent { tools, .. } => tools.iter().map(|tool| tool.number).collect(),
+            Kind::Session { .. } => Vec::new(),
+        }
     }
 
     /// Whether a task is one request, sent at once.

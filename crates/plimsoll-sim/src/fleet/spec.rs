@@ -9,7 +9,7 @@ use crate::fleet::kind::EngineKind;
 use crate::limits::Limits;
 
 /// A fleet, and who asks what of it. Instants and times are in whole picoseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FleetSpec {
     /// Who asks.
     pub classes: Vec<ClassSpec>,
@@ -37,7 +37,7 @@ pub enum Target {
 }
 
 /// How tasks of a class are sent, judged and tried again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ClassSpec {
     /// Where its users are.
     pub region: usize,
@@ -56,7 +56,7 @@ pub struct ClassSpec {
 }
 
 /// A part of a class's calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RouteSpec {
     /// Where they go.
     pub to: Target,
@@ -130,7 +130,7 @@ pub enum Routing {
 }
 
 /// Replicas of one engine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PoolSpec {
     /// What its engines were started with.
     pub limits: Limits,
@@ -218,7 +218,7 @@ pub enum Domain {
 }
 
 /// How long a start takes: the sum of its phases.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StartupSpec {
     /// The phases.
     pub phases: Vec<Phase>,
@@ -227,7 +227,7 @@ pub struct StartupSpec {
 }
 
 /// A phase of a start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// How many seconds it takes.
     pub seconds: Dist,
@@ -269,7 +269,7 @@ impl HandOver {
 }
 
 /// What decides how many replicas there are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScalingSpec {
     /// The arithmetic.
     pub scaling: Scaling,
@@ -309,7 +309,7 @@ pub enum Signal {
 }
 
 /// A hosted model, under limits a minute.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ProviderSpec {
     /// Calls.
     pub calls: Option<u64>,
@@ -334,7 +334,7 @@ pub struct ProviderSpec {
 }
 
 /// What tasks call besides models.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// Seconds that a call takes.
     pub latency: Dist,

@@ -1,0 +1,530 @@
+//! The load line: the largest load at which every promise is kept, as at every smaller one.
+
+use plimsoll_sim::Mishap;
+use plimsoll_stats::in_order;
+use serde::Serialize;
+
+use crate::component::{LoadQuestion, components, isolated};
+use crate::demand::{Span, StudyError};
+use crate::promise::{ClassTarget, Miss};
+use crate::search::{Axis, Edge, edge};
+use crate::simulate::SimulateInput;
+use crate::trial::{Memo, Tester, Trial};
+use crate::verdict::{Clumps, Judgement, LoadVerdict, attainment};
+
+/// Loads of the grid are this factor apart. One of them is the demand itself.
+const GRID: f64 = 1.04;
+/// The lightest and the heaviest, in steps of the grid from the demand: a hundredth of it, and ten times as much.
+const LIGHTEST: i64 = -117;
+const HEAVIEST: i64 = 59;
+
+/// A load of the grid, as a multiple of the demand.
+fn load_at(place: i64) -> f64 {
+    GRID.powi(i32::try_from(place).unwrap_or(i32::MAX))
+}
+
+struct Loads;
+
+impl Axis for Loads {
+    fn ends(&self) -> (i64, i64) {
+        (LIGHTEST, HEAVIEST)
+    }
+
+    fn weight(&self, place: i64) -> f64 {
+        place as f64 * GRID.ln()
+    }
+
+    fn place(&self, weight: f64) -> i64 {
+        (weight / GRID.ln()).round() as i64
+    }
+
+    fn apart(&self, _: i64) -> i64 {
+        1
+    }
+}
+
+/// Numbers of replicas, many first.
+struct Numbers {
+    fewest: u32,
+    most: u32,
+}
+
+impl Axis for Numbers {
+    fn ends(&self) -> (i64, i64) {
+        (-i64::from(self.most), -i64::from(self.fewest))
+    }
+
+    fn weight(&self, place: i64) -> f64 {
+        -(-place as f64).max(1.0).ln()
+    }
+
+    fn place(&self, weight: f64) -> i64 {
+        -(((-weight).exp() - 1e-9).ceil() as i64)
+    }
+
+    fn apart(&self, place: i64) -> i64 {
+        (-place / 50).max(1)
+    }
+}
+
+/// What a class came to at a load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassOutcome {
+    /// The class.
+    pub class: String,
+    /// The share of its tasks, or turns, that were good.
+    pub attainment: Option<f64>,
+    /// How sure that is.
+    pub interval: Option<Span>,
+    /// What it was promised.
+    pub target: f64,
+    /// Tasks or turns that were seen.
+    pub seen: f64,
+    /// Tasks by what they missed first: errors, TTFT, TPOT, E2E, largest gap.
+    pub missed: [f64; 5],
+    /// The index of dispersion of misses: how large clumps of them are.
+    pub dispersion: f64,
+    /// The first of its percentile promises that is broken, by its key.
+    pub broken_tail: Option<&'static str>,
+}
+
+/// What a load came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadOutcome {
+    /// In multiples of the demand.
+    pub load: f64,
+    /// Whether every promise is kept.
+    pub verdict: LoadVerdict,
+    /// The same as far as is known, where it is too close.
+    pub keeps: bool,
+    /// Missed / allowed of the promise that is nearest to breaking.
+    pub missed_of_allowed: f64,
+    /// Each class with demand.
+    pub classes: Vec<ClassOutcome>,
+    /// The class that is nearest to breaking its promise, by its place in `classes`.
+    pub worst: Option<usize>,
+    /// The promise that is broken first: `errors`, `ttft`, `tpot`, `e2e`, `gap`, `queue`, or a tail by its key.
+    pub signal: Option<String>,
+    /// The component that decides.
+    pub component: Option<String>,
+    /// Clusters of bursts and dumps that it rests on.
+    pub episodes: u32,
+    /// Simulated seconds that it rests on.
+    pub seconds: f64,
+    /// Whether the time was up before it was known.
+    pub unfinished: bool,
+}
+
+/// How much of a demand is carried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LoadLine {
+    /// The largest load tried that keeps every promise, as every smaller one that was tried does; in multiples of the demand. None where none does.
+    pub holds: Option<f64>,
+    /// Whether no load that was tried is too much: the line lies beyond ten times the demand.
+    pub beyond: bool,
+    /// The smallest load that does not.
+    pub fails: Option<f64>,
+    /// From the largest load that is surely carried to the smallest that surely is not, step times taken for right.
+    pub between: (Option<f64>, Option<f64>),
+    /// The component that gives way first.
+    pub component: Option<String>,
+    /// The promise that is broken first at the smallest load that fails.
+    pub signal: Option<String>,
+    /// Every load that was tried on that component, lightest first.
+    pub tried: Vec<LoadOutcome>,
+    /// Whether the time was up before it was found.
+    pub unfinished: bool,
+}
+
+impl LoadLine {
+    /// Of something that no request comes to.
+    pub fn idle() -> Self {
+        Self { holds: Some(load_at(HEAVIEST)), beyond: true, ..Self::default() }
+    }
+
+    /// Whether the demand itself is carried.
+    pub fn verdict(&self) -> LoadVerdict {
+        let (carried, broken) = self.between;
+        if self.beyond || carried.is_some_and(|at| at >= 1.0 - 1e-9) {
+            LoadVerdict::Carried
+        } else if broken.is_some_and(|at| at <= 1.0 + 1e-9) {
+            LoadVerdict::Fails
+        } else {
+            LoadVerdict::TooClose
+        }
+    }
+}
+
+/// How many replicas of a pool carry a demand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizedPool {
+    /// Replicas to plan with; none where not even the most that may be tried are enough.
+    pub n: Option<u32>,
+    /// One more than surely are too few, and as many as surely are enough, as far as that was found.
+    pub between: (u32, u32),
+    /// What the demand comes to with so many.
+    pub at: Option<LoadOutcome>,
+    /// The same with one fewer, or the next fewer that was tried.
+    pub fewer: Option<(u32, LoadOutcome)>,
+    /// What it comes to where no request waits for another.
+    pub unloaded: LoadOutcome,
+}
+
+/// A fleet, its demand and what is promised: whoever asks how much of it is carried asks here.
+pub struct Load<'m> {
+    question: LoadQuestion<'m>,
+    memo: &'m Memo,
+    should_continue: &'m (dyn Fn() -> bool + Sync),
+}
+
+impl<'m> Load<'m> {
+    /// A question.
+    pub fn of(
+        question: &LoadQuestion<'m>,
+        memo: &'m Memo,
+        should_continue: &'m (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        Self { question: *question, memo, should_continue }
+    }
+
+    /// What one load comes to.
+    pub fn at(&self, load: f64) -> Result<LoadOutcome, StudyError> {
+        let testers = self.testers();
+        let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
+        let each = in_order(self.question.fleet.threads, count, |i| {
+            let tester = &testers[i as usize];
+            let mut clumps = clumps(tester);
+            // A heavier load first: where it is carried, so is this one, and where it fails it says how misses clump.
+            let heavier = tester.trial(load * HEAVIER, &mut clumps)?;
+            let trial = match heavier.judged.verdict {
+                LoadVerdict::Carried => heavier,
+                _ => tester.trial(load, &mut clumps)?,
+            };
+            Ok(self.outcome(tester, load, &trial))
+        });
+        let each: Vec<LoadOutcome> = each.into_iter().collect::<Result<_, StudyError>>()?;
+        Ok(together(load, each))
+    }
+
+    /// The load line: the least of its components, fallbacks and providers as they are.
+    pub fn line(&self) -> Result<LoadLine, StudyError> {
+        let testers = self.testers();
+        let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
+        let lines =
+            in_order(self.question.fleet.threads, count, |i| self.line_of(&testers[i as usize]));
+        let lines: Vec<LoadLine> = lines.into_iter().collect::<Result<_, StudyError>>()?;
+        Ok(least(lines))
+    }
+
+    /// The load line of one pool: every other pool, provider and link serves without limit, fallbacks and shifts are off.
+    pub fn pool_line(&self, pool: usize) -> Result<LoadLine, StudyError> {
+        let (fleet, targets) = isolated(&self.question, pool);
+        let question = LoadQuestion { fleet: &fleet, targets: &targets, ..self.question };
+        let own = Load::of(&question, self.memo, self.should_continue);
+        let testers = own.testers();
+        let mine = testers.iter().filter(|tester| tester.component.pools.contains(&pool));
+        let lines = mine.map(|tester| own.line_of(tester));
+        Ok(least(lines.collect::<Result<_, StudyError>>()?))
+    }
+
+    /// The fewest replicas of a pool that carry the demand, every other pool, provider and link serving without limit, fallbacks and shifts off.
+    pub fn least(
+        &self,
+        pool: usize,
+        (fewest, most): (u32, u32),
+        hint: Option<u32>,
+    ) -> Result<Option<SizedPool>, StudyError> {
+        let (mut fleet, targets) = isolated(&self.question, pool);
+        let hint =
+            hint.unwrap_or(fleet.pools[pool].life.replicas).clamp(fewest.max(1), most.max(1));
+        fleet.pools[pool].life.replicas = hint;
+        let question =
+            LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
+        let own = Load::of(&question, self.memo, self.should_continue);
+        let testers = own.testers();
+        let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
+            return Ok(None);
+        };
+        own.size(tester, pool, (fewest.max(1), most.max(1)), hint).map(Some)
+    }
+
+    fn testers(&self) -> Vec<Tester<'m>> {
+        components(&self.question)
+            .into_iter()
+            .map(|component| Tester::new(component, self.memo, self.should_continue))
+            .collect()
+    }
+
+    fn line_of(&self, tester: &Tester<'_>) -> Result<LoadLine, StudyError> {
+        let name = tester.component.name.clone();
+        let unloaded = tester.unloaded()?;
+        if unloaded.judged.verdict == LoadVerdict::Fails {
+            let trial = alone(&unloaded.judged, &unloaded.misses);
+            let outcome = self.outcome(tester, 0.0, &trial);
+            return Ok(LoadLine {
+                fails: Some(load_at(LIGHTEST)),
+                between: (None, Some(load_at(LIGHTEST))),
+                component: Some(name),
+                signal: outcome.signal.clone(),
+                tried: vec![outcome],
+                ..LoadLine::default()
+            });
+        }
+        let guess = tester.guess()?.ln();
+        let mut clumps = clumps(tester);
+        let found = edge(&Loads, guess, tester.budget(), |place| {
+            tester.trial(load_at(place), &mut clumps)
+        })?;
+        Ok(self.line_from(tester, &found, name))
+    }
+
+    fn line_from(&self, tester: &Tester<'_>, found: &Edge, name: String) -> LoadLine {
+        let tried: Vec<LoadOutcome> = found
+            .tried
+            .iter()
+            .map(|(place, trial)| self.outcome(tester, load_at(*place), trial))
+            .collect();
+        let beyond = found.fails.is_none() && found.holds == Some(HEAVIEST);
+        let broke = found.fails.and_then(|place| found.tried.get(&place));
+        let signal = broke.and_then(|trial| {
+            let light = found.tried.values().next().filter(|_| found.tried.len() > 1);
+            self.signal(tester, trial, light)
+        });
+        LoadLine {
+            holds: found.holds.map(load_at),
+            beyond,
+            fails: found.fails.map(load_at),
+            between: (found.carried.map(load_at), found.broken.map(load_at)),
+            component: Some(name),
+            signal,
+            tried,
+            unfinished: found.stopped,
+        }
+    }
+
+    fn size(
+        &self,
+        tester: &Tester<'_>,
+        pool: usize,
+        (fewest, most): (u32, u32),
+        hint: u32,
+    ) -> Result<SizedPool, StudyError> {
+        let unloaded = tester.unloaded()?;
+        let alone = alone(&unloaded.judged, &unloaded.misses);
+        let unloaded_outcome = self.outcome(tester, 0.0, &alone);
+        if unloaded.judged.verdict == LoadVerdict::Fails {
+            return Ok(SizedPool {
+                n: None,
+                between: (fewest, most),
+                at: None,
+                fewer: None,
+                unloaded: unloaded_outcome,
+            });
+        }
+        let axis = Numbers { fewest, most };
+        // What so many would be asked to carry, were load and replicas in proportion.
+        let about = f64::from(hint) / tester.guess()?;
+        let mut clumps = clumps(tester);
+        let found = edge(&axis, -about.max(1.0).ln(), tester.budget(), |place| {
+            let n = u32::try_from(-place).unwrap_or(u32::MAX);
+            tester.with_replicas(pool, n).trial(1.0, &mut clumps)
+        })?;
+        let number = |place: Option<i64>| place.and_then(|place| u32::try_from(-place).ok());
+        let (holds, fails) = (number(found.holds), number(found.fails));
+        let (carried, broken) = (number(found.carried), number(found.broken));
+        // As many as are surely enough, where that is near: being wrong costs the launch.
+        let near = |n: u32| holds.is_some_and(|holds| n <= holds + (holds / 20).max(1));
+        let n = carried.filter(|n| near(*n)).or(holds);
+        let outcome = |n: u32| {
+            let trial = found.tried.get(&-i64::from(n))?;
+            Some(self.outcome(tester, 1.0, trial))
+        };
+        let below = found.tried.keys().rev().map(|place| -place);
+        let below = below.filter_map(|n| u32::try_from(n).ok());
+        let fewer = n.and_then(|n| below.filter(|own| *own < n).max());
+        Ok(SizedPool {
+            n,
+            between: (
+                broken.map_or(fewest, |broken| broken + 1).min(n.unwrap_or(most)),
+                carried.or(n).unwrap_or(most).max(n.unwrap_or(0)),
+            ),
+            at: n.or(fails).and_then(outcome),
+            fewer: fewer.and_then(|n| Some((n, outcome(n)?))),
+            unloaded: unloaded_outcome,
+        })
+    }
+
+    /// What a trial came to, class by class.
+    fn outcome(&self, tester: &Tester<'_>, load: f64, trial: &Trial) -> LoadOutcome {
+        let part = &tester.component.part;
+        let level = tester.level();
+        let mut classes = Vec::new();
+        let mut of_class = Vec::new();
+        for class in tester.component.members.iter().copied() {
+            let promises = part.promises.iter().zip(&trial.judged.kept);
+            let mine: Vec<_> = promises.filter(|(promise, _)| promise.class == class).collect();
+            let Some((own, kept)) = mine.iter().find(|(p, _)| p.key == "attainment") else {
+                continue;
+            };
+            let seen = attainment(kept, level);
+            let broken = mine.iter().filter(|(promise, kept)| {
+                promise.key != "attainment"
+                    && kept.verdict != LoadVerdict::Carried
+                    && kept.ratio > 1.0
+            });
+            of_class.push(mine.iter().map(|(_, kept)| kept.ratio).fold(0.0, f64::max));
+            classes.push(ClassOutcome {
+                class: part.classes[class].class.name.clone(),
+                attainment: seen.map(|(share, _)| share),
+                interval: seen.map(|(_, span)| span),
+                target: self
+                    .question
+                    .targets
+                    .get(class)
+                    .map_or(1.0 - own.allowed, |t| t.attainment),
+                seen: kept.count.came,
+                missed: trial.misses[class],
+                dispersion: kept.clump,
+                broken_tail: broken.map(|(promise, _)| promise.key).next(),
+            });
+        }
+        let worst =
+            (0..classes.len()).max_by(|a, b| of_class[*a].total_cmp(&of_class[*b]).then(b.cmp(a)));
+        LoadOutcome {
+            load,
+            verdict: trial.judged.verdict,
+            keeps: trial.keeps(),
+            missed_of_allowed: trial.judged.ratio(),
+            signal: if trial.keeps() { None } else { self.signal(tester, trial, None) },
+            classes,
+            worst,
+            component: Some(tester.component.name.clone()),
+            episodes: trial.episodes,
+            seconds: trial.seconds,
+            unfinished: trial.stopped,
+        }
+    }
+
+    /// The promise that is broken first: of the class that is furthest from what it was promised, what more of its tasks missed first than at a light load. What fails at any load
+    /// is not what more load does.
+    fn signal(&self, tester: &Tester<'_>, trial: &Trial, light: Option<&Trial>) -> Option<String> {
+        let worst = trial.judged.worst()?;
+        let promise = &tester.component.part.promises[worst];
+        if promise.key != "attainment" {
+            return Some(promise.key.to_owned());
+        }
+        let share = |trial: &Trial| {
+            let misses = trial.misses[promise.class];
+            let all = trial.judged.kept[worst].count.came.max(1.0);
+            // With episodes misses are of all clusters, and what came of one cycle: only their proportions count.
+            let scale = if trial.episodes > 0 { misses.iter().sum::<f64>().max(1.0) } else { all };
+            misses.map(|n| n / scale)
+        };
+        let now = share(trial);
+        let before = light.map_or([0.0; 5], share);
+        let more: Vec<f64> = now.iter().zip(before).map(|(now, was)| now - was).collect();
+        let most = (0..5).rev().max_by(|a, b| more[*a].total_cmp(&more[*b]))?;
+        if more[most] <= 0.0 {
+            return trial.judged.grows.then(|| "queue".to_owned());
+        }
+        Some(Miss::ALL[most].word().to_owned())
+    }
+}
+
+/// A load that is this much heavier teaches how misses clump.
+const HEAVIER: f64 = 1.2;
+
+fn clumps(tester: &Tester<'_>) -> Clumps {
+    Clumps::new(tester.component.part.promises.len())
+}
+
+fn alone(judged: &Judgement, misses: &crate::count::Misses) -> Trial {
+    Trial {
+        judged: judged.clone(),
+        misses: misses.clone(),
+        episodes: 0,
+        calls: 0,
+        stopped: false,
+        seconds: 0.0,
+    }
+}
+
+/// The least of the lines of components.
+fn least(lines: Vec<LoadLine>) -> LoadLine {
+    let unfinished = lines.iter().any(|line| line.unfinished);
+    let low = |line: &LoadLine| if line.beyond { f64::INFINITY } else { line.holds.unwrap_or(0.0) };
+    // A component that is not surely carried as far bounds what is sure, whichever gives way first.
+    let carried = lines
+        .iter()
+        .map(|line| if line.beyond { f64::INFINITY } else { line.between.0.unwrap_or(0.0) })
+        .fold(f64::INFINITY, f64::min);
+    let broken = lines.iter().filter_map(|line| line.between.1).fold(f64::INFINITY, f64::min);
+    let first = lines.into_iter().min_by(|a, b| low(a).total_cmp(&low(b)));
+    let Some(mut line) = first else { return LoadLine::idle() };
+    let known = |x: f64| (x.is_finite() && x > 0.0).then_some(x);
+    line.between = (known(carried), known(broken));
+    line.unfinished = unfinished;
+    line
+}
+
+/// What several components came to at one load.
+fn together(load: f64, each: Vec<LoadOutcome>) -> LoadOutcome {
+    let order = |verdict: LoadVerdict| match verdict {
+        LoadVerdict::Fails => 0,
+        LoadVerdict::TooClose => 1,
+        LoadVerdict::Carried => 2,
+    };
+    let worst = each.iter().min_by(|a, b| {
+        order(a.verdict)
+            .cmp(&order(b.verdict))
+            .then(b.missed_of_allowed.total_cmp(&a.missed_of_allowed))
+    });
+    let Some(worst) = worst else {
+        return LoadOutcome {
+            load,
+            verdict: LoadVerdict::Carried,
+            keeps: true,
+            missed_of_allowed: 0.0,
+            classes: Vec::new(),
+            worst: None,
+            signal: None,
+            component: None,
+            episodes: 0,
+            seconds: 0.0,
+            unfinished: false,
+        };
+    };
+    let name = worst.worst.map(|at| worst.classes[at].class.clone());
+    let mut whole = LoadOutcome { load, ..worst.clone() };
+    whole.keeps = each.iter().all(|own| own.keeps);
+    whole.unfinished = each.iter().any(|own| own.unfinished);
+    whole.classes = each.into_iter().flat_map(|own| own.classes).collect();
+    whole.worst = name.and_then(|name| whole.classes.iter().position(|class| class.class == name));
+    whole
+}
+
+/// A question about a fleet that has everything.
+pub fn question<'a>(
+    fleet: &'a SimulateInput,
+    targets: &'a [ClassTarget],
+    (hour, events): (usize, bool),
+    lost: &'a [Mishap],
+) -> LoadQuestion<'a> {
+    LoadQuestion { fleet, targets, hour, events, lost }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The demand itself is a load of the grid, neighbours are at most a twentieth apart, and it reaches from a hundredth to ten times.
+    #[test]
+    fn the_grid() {
+        assert!((load_at(0) - 1.0).abs() < f64::EPSILON);
+        assert!(load_at(LIGHTEST) < 0.0105 && load_at(HEAVIEST) > 10.0);
+        for place in LIGHTEST..HEAVIEST {
+            let ratio = load_at(place + 1) / load_at(place);
+            assert!(ratio > 1.0 && ratio <= 1.05);
+        }
+    }
+}
