@@ -5,10 +5,12 @@ use std::iter::Peekable;
 use std::rc::Rc;
 
 use plimsoll_sim::{
-    Budget, FleetSpec, FleetWatch, Pace, Task, TaskOutcome, TaskStep, TaskSteps, run_fleet,
+    Attempt, Budget, FleetSpec, FleetWatch, Pace, Stretch, Task, TaskOutcome, TaskStep, TaskSteps,
+    ToolUse, run_fleet,
 };
 
 use crate::arrivals::ps;
+use crate::cause::Pressure;
 use crate::component::Part;
 use crate::promise::{Measure, Miss, Promise};
 use crate::smear::Spread;
@@ -37,8 +39,26 @@ impl Count {
     }
 }
 
-/// Tasks of each class by what they missed first, as in [`Miss::ALL`].
-pub(crate) type Misses = Vec<[f64; 5]>;
+/// What missed, and what the fleet was busy with meanwhile.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Misses {
+    /// Tasks of each class by what they missed first, as in [`Miss::ALL`].
+    pub(crate) by_class: Vec<[f64; 5]>,
+    pub(crate) pressure: Pressure,
+}
+
+impl Misses {
+    pub(crate) fn none(part: &Part) -> Self {
+        Self { by_class: vec![[0.0; 5]; part.classes.len()], pressure: Pressure::new(&part.fleet) }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (misses, more) in self.by_class.iter_mut().zip(&other.by_class) {
+            misses.iter_mut().zip(more).for_each(|(a, b)| *a += b);
+        }
+        self.pressure.add(&other.pressure);
+    }
+}
 
 /// How long calls and tasks of a class took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -188,6 +208,7 @@ impl Counter<'_> {
     fn look(&mut self) {
         while self.looks < self.due() && !self.done {
             self.looks += 1;
+            self.misses.pressure.seconds = self.last.saturating_sub(self.from) as f64 / 1e12;
             self.misses_at.push(self.misses.clone());
             let (under_way, looks) = (self.under_way(), self.looks);
             if let Some(decided) = &mut self.decided {
@@ -228,11 +249,13 @@ impl FleetWatch for Counter<'_> {
             self.open[usize::from(o.class)] -= 1;
         }
         let class = usize::from(o.class);
+        let mut broken = None;
         for (promise, counts) in self.part.promises.iter().zip(&mut self.counts) {
             if promise.class == class
                 && let Some(missed) = promise.missed(o)
             {
                 counts[unit].add(Count { came: 1.0, missed: f64::from(u8::from(missed)) });
+                broken = broken.or(promise.of.miss().filter(|_| missed));
             }
         }
         let took = &mut self.took[class];
@@ -242,7 +265,29 @@ impl FleetWatch for Counter<'_> {
         let left = o.end == plimsoll_sim::TaskEnd::Left && !o.overdue;
         if !o.good && !left {
             let miss = Miss::first(o, &self.part.classes[class].sent.good);
-            self.misses[class][miss as usize] += 1.0;
+            self.misses.by_class[class][miss as usize] += 1.0;
+            broken = Some(miss);
+        }
+        if let Some(miss) = broken {
+            self.misses.pressure.missed(o, miss);
+        }
+    }
+
+    fn attempt(&mut self, attempt: &Attempt<'_>) {
+        if self.unit(attempt.sent).is_some() {
+            self.misses.pressure.attempt(attempt);
+        }
+    }
+
+    fn tool(&mut self, tool: usize, used: &ToolUse) {
+        if self.unit(used.at).is_some() {
+            self.misses.pressure.tool(tool, used.waited);
+        }
+    }
+
+    fn stretch(&mut self, pool: usize, _replica: usize, stretch: &Stretch) {
+        if self.unit(stretch.from).is_some() {
+            self.misses.pressure.stretch(&self.part.fleet, pool, stretch);
         }
     }
 
@@ -353,7 +398,7 @@ impl Run<'_> {
             from: ps(self.warm_up_s),
             counts: vec![vec![Count::default(); units]; self.part.promises.len()],
             under_way: vec![0.0; units],
-            misses: vec![[0.0; 5]; classes],
+            misses: Misses::none(self.part),
             misses_at: Vec::new(),
             took: vec![Took::default(); classes],
             most: self.most,
@@ -451,12 +496,14 @@ impl Run<'_> {
                 count.add(Count { came: open, missed: open });
             }
         }
+        let seconds = until.saturating_sub(from) as f64 / 1e12;
+        counter.misses.pressure.seconds = seconds;
         Episode {
             stopped: ended.stopped && !counter.overrun,
             lost,
             counts,
             misses: counter.misses,
-            seconds: until.saturating_sub(from) as f64 / 1e12,
+            seconds,
             weight: 1.0,
             dumps: 0,
             calls: calls.get(),

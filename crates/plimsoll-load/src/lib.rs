@@ -3,6 +3,7 @@
 //! A load is a multiple of an hour's demand. This crate says what a fleet does at one ([`simulate`]); it chooses no fleet.
 
 mod arrivals;
+mod cause;
 mod component;
 mod count;
 mod demand;
@@ -15,12 +16,13 @@ mod trial;
 mod verdict;
 
 pub use arrivals::{SimulatedClass, Spell, Surge, longest_pauses, mean_pauses, ps};
+pub use cause::Cause;
 pub use component::{LoadQuestion, UNSIZED_POOL_REPLICAS, isolated, pools_serving};
 pub use demand::{
     BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, busiest_hours,
     demand,
 };
-pub use line::{ClassOutcome, Load, LoadLine, LoadOutcome, SizedPool, question};
+pub use line::{ClassOutcome, Load, LoadLine, LoadOutcome, PhaseShare, SizedPool, question};
 pub use promise::{ClassTarget, Miss, Percentile, Tail, TailMetric};
 pub use simulate::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,

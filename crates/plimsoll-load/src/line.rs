@@ -4,7 +4,8 @@ use plimsoll_sim::Mishap;
 use plimsoll_stats::in_order;
 use serde::Serialize;
 
-use crate::component::{LoadQuestion, components, isolated};
+use crate::cause::{Cause, Missed, cause};
+use crate::component::{LoadQuestion, components, isolated, pools_serving};
 use crate::demand::{Span, StudyError};
 use crate::promise::{ClassTarget, Miss};
 use crate::search::{Axis, Edge, edge};
@@ -88,6 +89,15 @@ pub struct ClassOutcome {
     pub broken_tail: Option<&'static str>,
 }
 
+/// How a pool's busy engine time is split between prompts and decodes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseShare {
+    /// The pool.
+    pub pool: String,
+    /// The share of prompts; the rest is of decodes.
+    pub prefill: f64,
+}
+
 /// What a load came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadOutcome {
@@ -105,6 +115,12 @@ pub struct LoadOutcome {
     pub worst: Option<usize>,
     /// The promise that is broken first: `errors`, `ttft`, `tpot`, `e2e`, `gap`, `queue`, or a tail by its key.
     pub signal: Option<String>,
+    /// What binds, where a promise is broken.
+    pub cause: Option<Cause>,
+    /// The pool that binds, where one does.
+    pub of: Option<String>,
+    /// Busy engine time of each pool of the component that decides, by phase.
+    pub phases: Vec<PhaseShare>,
     /// The component that decides.
     pub component: Option<String>,
     /// Clusters of bursts and dumps that it rests on.
@@ -130,6 +146,10 @@ pub struct LoadLine {
     pub component: Option<String>,
     /// The promise that is broken first at the smallest load that fails.
     pub signal: Option<String>,
+    /// What binds there.
+    pub cause: Option<Cause>,
+    /// The pool that binds, where one does.
+    pub of: Option<String>,
     /// Every load that was tried on that component, lightest first.
     pub tried: Vec<LoadOutcome>,
     /// Whether the time was up before it was found.
@@ -266,6 +286,8 @@ impl<'m> Load<'m> {
                 between: (None, Some(load_at(LIGHTEST))),
                 component: Some(name),
                 signal: outcome.signal.clone(),
+                cause: outcome.cause,
+                of: outcome.of.clone(),
                 tried: vec![outcome],
                 ..LoadLine::default()
             });
@@ -286,17 +308,17 @@ impl<'m> Load<'m> {
             .collect();
         let beyond = found.fails.is_none() && found.holds == Some(HEAVIEST);
         let broke = found.fails.and_then(|place| found.tried.get(&place));
-        let signal = broke.and_then(|trial| {
-            let light = found.tried.values().next().filter(|_| found.tried.len() > 1);
-            self.signal(tester, trial, light)
-        });
+        let light = found.tried.values().next().filter(|_| found.tried.len() > 1);
+        let blame = broke.map(|trial| self.blame(tester, trial, light)).unwrap_or_default();
         LoadLine {
             holds: found.holds.map(load_at),
             beyond,
             fails: found.fails.map(load_at),
             between: (found.carried.map(load_at), found.broken.map(load_at)),
             component: Some(name),
-            signal,
+            signal: blame.signal,
+            cause: blame.cause,
+            of: blame.of,
             tried,
             unfinished: found.stopped,
         }
@@ -383,19 +405,31 @@ impl<'m> Load<'m> {
                     .get(class)
                     .map_or(1.0 - own.allowed, |t| t.attainment),
                 seen: kept.count.came,
-                missed: trial.misses[class],
+                missed: trial.misses.by_class[class],
                 dispersion: kept.clump,
                 broken_tail: broken.map(|(promise, _)| promise.key).next(),
             });
         }
         let worst =
             (0..classes.len()).max_by(|a, b| of_class[*a].total_cmp(&of_class[*b]).then(b.cmp(a)));
+        let blame = match trial.keeps() {
+            true => Blame::default(),
+            false => self.blame(tester, trial, None),
+        };
+        let fleet = self.question.fleet;
+        let phases = tester.component.pools.iter().filter_map(|pool| {
+            let prefill = trial.misses.pressure.prefill_share(*pool)?;
+            Some(PhaseShare { pool: fleet.pools[*pool].name.clone(), prefill })
+        });
         LoadOutcome {
             load,
+            phases: phases.collect(),
+            cause: blame.cause,
+            of: blame.of,
             verdict: trial.judged.verdict,
             keeps: trial.keeps(),
             missed_of_allowed: trial.judged.ratio(),
-            signal: if trial.keeps() { None } else { self.signal(tester, trial, None) },
+            signal: blame.signal,
             classes,
             worst,
             component: Some(tester.component.name.clone()),
@@ -407,14 +441,19 @@ impl<'m> Load<'m> {
 
     /// The promise that is broken first: of the class that is furthest from what it was promised, what more of its tasks missed first than at a light load. What fails at any load
     /// is not what more load does.
-    fn signal(&self, tester: &Tester<'_>, trial: &Trial, light: Option<&Trial>) -> Option<String> {
+    fn signal(
+        &self,
+        tester: &Tester<'_>,
+        trial: &Trial,
+        light: Option<&Trial>,
+    ) -> Option<(String, Option<Miss>)> {
         let worst = trial.judged.worst()?;
         let promise = &tester.component.part.promises[worst];
         if promise.key != "attainment" {
-            return Some(promise.key.to_owned());
+            return Some((promise.key.to_owned(), promise.of.miss()));
         }
         let share = |trial: &Trial| {
-            let misses = trial.misses[promise.class];
+            let misses = trial.misses.by_class[promise.class];
             let all = trial.judged.kept[worst].count.came.max(1.0);
             // With episodes misses are of all clusters, and what came of one cycle: only their proportions count.
             let scale = if trial.episodes > 0 { misses.iter().sum::<f64>().max(1.0) } else { all };
@@ -425,10 +464,39 @@ impl<'m> Load<'m> {
         let more: Vec<f64> = now.iter().zip(before).map(|(now, was)| now - was).collect();
         let most = (0..5).rev().max_by(|a, b| more[*a].total_cmp(&more[*b]))?;
         if more[most] <= 0.0 {
-            return trial.judged.grows.then(|| "queue".to_owned());
+            return trial.judged.grows.then(|| ("queue".to_owned(), None));
         }
-        Some(Miss::ALL[most].word().to_owned())
+        Some((Miss::ALL[most].word().to_owned(), Some(Miss::ALL[most])))
     }
+
+    /// What binds at a load that fails, and the promise that is broken first.
+    fn blame(&self, tester: &Tester<'_>, trial: &Trial, light: Option<&Trial>) -> Blame {
+        let Some((signal, miss)) = self.signal(tester, trial, light) else {
+            return Blame::default();
+        };
+        let part = &tester.component.part;
+        let Some(worst) = trial.judged.worst() else { return Blame::default() };
+        let class = part.promises[worst].class;
+        let pools = pools_serving(&part.classes[class], self.question.fleet);
+        let missed = Missed {
+            class,
+            signal: miss,
+            tasks: trial.misses.by_class[class].iter().sum(),
+            pools: &pools,
+            replicas: &tester.component.replicas,
+        };
+        let (cause, pool) = cause(&part.fleet, &trial.misses.pressure, &missed);
+        let of = pool.map(|pool| self.question.fleet.pools[pool].name.clone());
+        Blame { signal: Some(signal), cause: Some(cause), of }
+    }
+}
+
+/// What binds, and the promise that shows it first.
+#[derive(Default)]
+struct Blame {
+    signal: Option<String>,
+    cause: Option<Cause>,
+    of: Option<String>,
 }
 
 /// A load that is this much heavier teaches how misses clump.
@@ -488,6 +556,9 @@ fn together(load: f64, each: Vec<LoadOutcome>) -> LoadOutcome {
             classes: Vec::new(),
             worst: None,
             signal: None,
+            cause: None,
+            of: None,
+            phases: Vec::new(),
             component: None,
             episodes: 0,
             seconds: 0.0,
@@ -498,6 +569,7 @@ fn together(load: f64, each: Vec<LoadOutcome>) -> LoadOutcome {
     let mut whole = LoadOutcome { load, ..worst.clone() };
     whole.keeps = each.iter().all(|own| own.keeps);
     whole.unfinished = each.iter().any(|own| own.unfinished);
+    whole.phases = each.iter().flat_map(|own| own.phases.clone()).collect();
     whole.classes = each.into_iter().flat_map(|own| own.classes).collect();
     whole.worst = name.and_then(|name| whole.classes.iter().position(|class| class.class == name));
     whole

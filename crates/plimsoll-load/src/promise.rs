@@ -107,6 +107,19 @@ pub(crate) enum Measure {
     Gap(u64),
 }
 
+impl Measure {
+    /// What a task missed that missed this; none where its thresholds say it.
+    pub(crate) fn miss(self) -> Option<Miss> {
+        match self {
+            Self::Good => None,
+            Self::Ttft(_) => Some(Miss::Ttft),
+            Self::Tpot(_) => Some(Miss::Tpot),
+            Self::E2e(_) => Some(Miss::E2e),
+            Self::Gap(_) => Some(Miss::Gap),
+        }
+    }
+}
+
 /// A promise of all is held to this share of misses: no number of tasks shows that none is ever missed.
 const ALLOWED_LEAST: f64 = 1e-4;
 

@@ -119,7 +119,7 @@ struct Entry {
 }
 
 /// A chain of dumps as it stands at a look, dump by dump.
-fn dumps_of(counts: &[Vec<Count>], look: usize, apart: f64) -> Vec<Episode> {
+fn dumps_of(part: &Part, counts: &[Vec<Count>], look: usize, apart: f64) -> Vec<Episode> {
     let each = (0..units_at(look) / QUARTERS).map(|i| Episode {
         counts: counts
             .iter()
@@ -129,7 +129,7 @@ fn dumps_of(counts: &[Vec<Count>], look: usize, apart: f64) -> Vec<Episode> {
                 all
             })
             .collect(),
-        misses: Vec::new(),
+        misses: Misses::none(part),
         seconds: apart,
         weight: 1.0,
         dumps: 1,
@@ -331,7 +331,7 @@ impl<'m> Tester<'m> {
             .min(WARM_UP_MOST_S);
         let misses = seen.misses.last().cloned();
         let unloaded = Arc::new(Unloaded {
-            misses: misses.unwrap_or_else(|| vec![[0.0; 5]; own.part.classes.len()]),
+            misses: misses.unwrap_or_else(|| Misses::none(&own.part)),
             stopped: seen.stopped,
             call_s,
             warm_up_s,
@@ -411,7 +411,7 @@ impl<'m> Tester<'m> {
                     let failed = seen
                         .misses
                         .last()
-                        .map_or(0.0, |all| all[class][Miss::Errors as usize] / 2.0);
+                        .map_or(0.0, |all| all.by_class[class][Miss::Errors as usize] / 2.0);
                     done += (ended - failed).max(0.0) / units.max(1e-9) * calls;
                     nominal += calls;
                 }
@@ -542,7 +542,7 @@ impl<'m> Tester<'m> {
         let clumps = Clumps::new(own.part.promises.len());
         Trial {
             judged: judge(&own.part.promises, &nothing, &clumps, self.level()),
-            misses: vec![[0.0; 5]; own.part.classes.len()],
+            misses: Misses::none(&own.part),
             episodes: 0,
             calls: 0,
             stopped: true,
@@ -583,7 +583,7 @@ impl<'m> Tester<'m> {
         let judged = judge(promises, &run, clumps, level);
         learn(clumps, &run, &judged);
         let at = judged.looks.clamp(1, LOOKS) - 1;
-        let nothing = || vec![[0.0; 5]; own.part.classes.len()];
+        let nothing = || Misses::none(&own.part);
         let seconds = units_at(at) as f64 * run.unit_s;
         Ok(Trial {
             misses: run.misses.get(at).or(run.misses.last()).cloned().unwrap_or_else(nothing),
@@ -628,7 +628,7 @@ impl<'m> Tester<'m> {
             let misses = quiet.misses.last().cloned();
             return Ok(Trial {
                 judged,
-                misses: misses.unwrap_or_else(|| vec![[0.0; 5]; own.part.classes.len()]),
+                misses: misses.unwrap_or_else(|| Misses::none(&own.part)),
                 episodes: 0,
                 calls: quiet.calls,
                 stopped: false,
@@ -703,18 +703,13 @@ impl<'m> Tester<'m> {
                 break;
             }
         }
-        let mut misses: Misses = vec![[0.0; 5]; own.part.classes.len()];
+        let mut misses: Misses = Misses::none(&own.part);
         let mut seconds = units as f64 * quiet.unit_s;
-        let add = |misses: &mut Misses, other: &Misses| {
-            for (own, other) in misses.iter_mut().zip(other) {
-                own.iter_mut().zip(other).for_each(|(a, b)| *a += b);
-            }
-        };
         for episode in entry.bursts[..seen_bursts].iter().chain(&entry.dumps[..seen_dumps]) {
-            add(&mut misses, &episode.misses);
+            misses.add(&episode.misses);
             seconds += episode.seconds;
         }
-        quiet.misses.last().iter().for_each(|own| add(&mut misses, own));
+        quiet.misses.last().iter().for_each(|seen| misses.add(seen));
         let judged = match judged {
             Some(judged) => judged,
             None if quiet.overrun => Judgement::overrun(promises),
@@ -793,7 +788,7 @@ impl<'m> Tester<'m> {
         let most = (CLUSTER_CALLS * self.memo.effort.calls_per_load) as f64;
         let rate = own.calls_per_s() * load;
         let weighed = |counts: &[Vec<Count>], looks: usize| {
-            let episodes = dumps_of(counts, looks, apart);
+            let episodes = dumps_of(&own.part, counts, looks, apart);
             let seen = Seen { quiet, rates, bursts: &[], dumps: &episodes };
             let spent = units_at(looks) as f64 * apart / QUARTERS as f64 * rate;
             weigh(promises, &seen, &strata, looks > DUMP_LOOKS || spent >= most, level)
@@ -826,7 +821,7 @@ impl<'m> Tester<'m> {
         if run.stopped {
             return Ok(self.unfinished());
         }
-        let nothing = || vec![[0.0; 5]; own.part.classes.len()];
+        let nothing = || Misses::none(&own.part);
         let misses = run.misses.last().cloned().unwrap_or_else(nothing);
         if run.overrun || run.looks == 0 {
             return Ok(trial(Judgement::overrun(promises), misses, Some(&run), 1));

@@ -488,6 +488,10 @@ mod tests {
         }
     }
 
+    fn no_misses() -> crate::count::Misses {
+        crate::count::Misses { by_class: Vec::new(), pressure: Default::default() }
+    }
+
     /// How often a load is called carried and failed in 400 trials of 64,000 tasks, having seen two loads above.
     fn rates(allowed: f64, dispersion: f64, times: f64) -> (f64, f64) {
         let mut stream = Seed::new(11).stream(&format!("clumps/{allowed}/{dispersion}/{times}"));
@@ -561,7 +565,7 @@ mod tests {
                     let missed = (times * allowed * came * over / mean_over).round();
                     Episode {
                         counts: vec![Count { came: 100.0 * length, missed }],
-                        misses: Vec::new(),
+                        misses: no_misses(),
                         seconds: length,
                         weight,
                         dumps: 0,
