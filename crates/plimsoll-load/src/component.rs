@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_sim::{FleetSpec, Good, Incident, Mishap, Target};
 use plimsoll_stats::{Burst, Dist, Process, Seed, Spacing};
-use plimsoll_workload::Hour;
+use plimsoll_workload::{Hour, Shift, Task};
 
 use crate::arrivals::{SimulatedClass, ps};
 use crate::promise::{ClassTarget, Measure, Promise, counts_turns, promises};
@@ -42,7 +42,6 @@ pub(crate) struct Part {
     /// The fleet; how many replicas a pool has is said apart.
     pub(crate) fleet: FleetSpec,
     pub(crate) promises: Vec<Promise>,
-    pub(crate) events: bool,
     pub(crate) seed: Seed,
     /// How gaps vary around what steps explain, by pool, where a promise is about them.
     pub(crate) spreads: Vec<Spread>,
@@ -139,6 +138,11 @@ pub fn isolated(question: &LoadQuestion<'_>, pool: usize) -> (SimulateInput, Vec
     (fleet, targets)
 }
 
+/// An incident that lasts for as long as is simulated.
+pub(crate) fn lost_all_along(what: &Mishap) -> Incident {
+    Incident { at: 0, lasts: Some(ps(ALL_ALONG_S)), what: what.clone() }
+}
+
 /// A forest whose trees are components.
 struct Forest(Vec<usize>);
 
@@ -193,12 +197,6 @@ pub(crate) fn components(question: &LoadQuestion<'_>) -> Vec<Component> {
             forest.join(classes + i, classes + over.to);
         }
     }
-    let incidents = question.lost.iter().map(|what| Incident {
-        at: 0,
-        lasts: Some(ps(ALL_ALONG_S)),
-        what: what.clone(),
-    });
-    let incidents: Vec<Incident> = incidents.collect();
     let mut found = Vec::new();
     let roots: Vec<usize> = (0..classes).map(|i| forest.root(i)).collect();
     let mut seen: Vec<usize> = Vec::new();
@@ -219,7 +217,7 @@ pub(crate) fn components(question: &LoadQuestion<'_>) -> Vec<Component> {
             (0..pools).filter(|pool| forest.root(classes + pool) == root).collect();
         let own_providers: Vec<usize> =
             (0..providers).filter(|p| forest.root(classes + pools + p) == root).collect();
-        found.push(component(question, members, own_pools, own_providers, &incidents));
+        found.push(component(question, members, own_pools, own_providers));
     }
     found
 }
@@ -229,16 +227,32 @@ fn component(
     members: Vec<usize>,
     pools: Vec<usize>,
     providers: Vec<usize>,
-    incidents: &[Incident],
 ) -> Component {
     let fleet = question.fleet;
+    let lost = question.lost.iter().filter(|what| match what {
+        Mishap::Replicas(pool, _) | Mishap::Nodes(pool, _) | Mishap::Zones(pool, _) => {
+            pools.contains(pool)
+        }
+        _ => true,
+    });
+    let incidents = lost.map(lost_all_along);
     let mut classes = fleet.classes.clone();
     for (i, class) in classes.iter_mut().enumerate() {
-        let hour = class.class.hours.get(question.hour).copied();
-        let hour = hour.unwrap_or(Hour::new(0.0, plimsoll_workload::Shift::NONE));
-        let rate = if members.contains(&i) { hour.rate } else { 0.0 };
-        class.class.hours = vec![Hour { rate, ..hour }];
         class.call_seconds = 0.0;
+        let hour = class.class.hours.get(question.hour).filter(|_| members.contains(&i));
+        let (rate, drift) = match hour {
+            Some(hour) => {
+                let changed = hour.changed(question.events);
+                (hour.rate * changed.rate, Shift { rate: 1.0, ..changed })
+            }
+            None => {
+                // What others do is no part of what this component is.
+                class.class.process = Process::Flow { spacing: Spacing::Poisson, burst: None };
+                class.class.task = Task::steps(Vec::new());
+                (0.0, Shift::NONE)
+            }
+        };
+        class.class.hours = vec![Hour { rate, drift, shift: Shift::NONE }];
     }
     let promised: Vec<Promise> =
         members.iter().flat_map(|i| promises(*i, &question.targets[*i])).collect();
@@ -248,17 +262,24 @@ fn component(
         pools: fleet
             .pools
             .iter()
-            .map(|pool| {
-                let mut life = pool.life.clone();
+            .enumerate()
+            .map(|(i, pool)| {
+                // Pools of other components keep their places, and have no replicas.
+                let stands_in = pools.first().filter(|_| !pools.contains(&i));
+                let mut life = stands_in.map_or(&pool.life, |own| &fleet.pools[*own].life).clone();
                 (life.scaling, life.replicas) = (None, 0);
+                if stands_in.is_some() {
+                    life.hands_over = None;
+                }
                 life
             })
             .collect(),
         providers: fleet.providers.iter().map(|(_, spec)| spec.clone()).collect(),
         tools: fleet.tools.iter().map(|(_, spec)| spec.clone()).collect(),
         ways: fleet.ways.clone(),
-        incidents: incidents.to_vec(),
+        incidents: incidents.collect(),
         chance: false,
+        spent: false,
     };
     let replicas = |(i, pool): (usize, &crate::simulate::SimulatedPool)| {
         if pools.contains(&i) { pool.life.replicas } else { 0 }
@@ -289,7 +310,6 @@ fn component(
         replicas: fleet.pools.iter().enumerate().map(replicas).collect(),
         part: Arc::new(Part {
             promises: promised,
-            events: question.events,
             seed: fleet.seed,
             spreads: if gaps {
                 fleet.pools.iter().map(|pool| pool.spread.clone()).collect()
@@ -326,7 +346,7 @@ impl Component {
 
     /// Tasks of a class that come a second, on average.
     pub(crate) fn rate(&self, class: usize) -> f64 {
-        self.part.classes[class].rate(0, self.part.events)
+        self.part.classes[class].rate(0, false)
     }
 
     /// Calls of all classes a second, on average.
@@ -386,8 +406,7 @@ impl Component {
         for i in self.members.iter().copied() {
             let class = &mut classes[i].class;
             class.process = Process::Flow { spacing: Spacing::Poisson, burst: None };
-            let more = class.hours[0].changed(self.part.events).rate;
-            class.hours[0].rate = if more > 0.0 { tasks_per_s / more } else { 0.0 };
+            class.hours[0].rate = tasks_per_s;
         }
         classes
     }

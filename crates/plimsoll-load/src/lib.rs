@@ -10,6 +10,7 @@ mod demand;
 mod line;
 mod promise;
 mod search;
+mod shown;
 mod simulate;
 mod smear;
 mod trial;
@@ -24,6 +25,7 @@ pub use demand::{
 };
 pub use line::{ClassOutcome, Load, LoadLine, LoadOutcome, PhaseShare, SizedPool, question};
 pub use promise::{ClassTarget, Miss, Percentile, Tail, TailMetric};
+pub use shown::Point;
 pub use simulate::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
     Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread, ScalingResult,

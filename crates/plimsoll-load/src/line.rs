@@ -10,7 +10,7 @@ use crate::demand::{Span, StudyError};
 use crate::promise::{ClassTarget, Miss};
 use crate::search::{Axis, Edge, edge};
 use crate::simulate::SimulateInput;
-use crate::trial::{Memo, Tester, Trial};
+use crate::trial::{Effort, Memo, Tester, Trial};
 use crate::verdict::{Clumps, Judgement, LoadVerdict, attainment};
 
 /// Loads of the grid are this factor apart. One of them is the demand itself.
@@ -192,19 +192,36 @@ pub struct SizedPool {
 
 /// A fleet, its demand and what is promised: whoever asks how much of it is carried asks here.
 pub struct Load<'m> {
-    question: LoadQuestion<'m>,
+    pub(crate) question: LoadQuestion<'m>,
     memo: &'m Memo,
+    effort: Effort,
     should_continue: &'m (dyn Fn() -> bool + Sync),
 }
 
 impl<'m> Load<'m> {
-    /// A question.
+    /// A question. `should_continue` is polled while it is simulated; once it returns false, answers say that they are unfinished.
     pub fn of(
         question: &LoadQuestion<'m>,
         memo: &'m Memo,
         should_continue: &'m (dyn Fn() -> bool + Sync),
     ) -> Self {
-        Self { question: *question, memo, should_continue }
+        Self { question: *question, memo, effort: Effort::USUAL, should_continue }
+    }
+
+    /// The same with another effort.
+    #[must_use]
+    pub fn with(self, effort: Effort) -> Self {
+        Self { effort, ..self }
+    }
+
+    /// Another question, asked in the same way.
+    pub(crate) fn about<'q>(&'q self, question: &LoadQuestion<'q>) -> Load<'q> {
+        Load {
+            question: *question,
+            memo: self.memo,
+            effort: self.effort,
+            should_continue: self.should_continue,
+        }
     }
 
     /// What one load comes to.
@@ -240,7 +257,7 @@ impl<'m> Load<'m> {
     pub fn pool_line(&self, pool: usize) -> Result<LoadLine, StudyError> {
         let (fleet, targets) = isolated(&self.question, pool);
         let question = LoadQuestion { fleet: &fleet, targets: &targets, ..self.question };
-        let own = Load::of(&question, self.memo, self.should_continue);
+        let own = self.about(&question);
         let testers = own.testers();
         let mine = testers.iter().filter(|tester| tester.component.pools.contains(&pool));
         let lines = mine.map(|tester| own.line_of(tester));
@@ -260,7 +277,7 @@ impl<'m> Load<'m> {
         fleet.pools[pool].life.replicas = hint;
         let question =
             LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
-        let own = Load::of(&question, self.memo, self.should_continue);
+        let own = self.about(&question);
         let testers = own.testers();
         let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
             return Ok(None);
@@ -268,10 +285,10 @@ impl<'m> Load<'m> {
         own.size(tester, pool, (fewest.max(1), most.max(1)), hint).map(Some)
     }
 
-    fn testers(&self) -> Vec<Tester<'m>> {
+    pub(crate) fn testers(&self) -> Vec<Tester<'m>> {
         components(&self.question)
             .into_iter()
-            .map(|component| Tester::new(component, self.memo, self.should_continue))
+            .map(|component| Tester::new(component, self.memo, self.effort, self.should_continue))
             .collect()
     }
 
@@ -452,20 +469,25 @@ impl<'m> Load<'m> {
         if promise.key != "attainment" {
             return Some((promise.key.to_owned(), promise.of.miss()));
         }
+        // With episodes misses are of all clusters, and what came is of one cycle: they say how misses are split.
         let share = |trial: &Trial| {
             let misses = trial.misses.by_class[promise.class];
-            let all = trial.judged.kept[worst].count.came.max(1.0);
-            // With episodes misses are of all clusters, and what came of one cycle: only their proportions count.
-            let scale = if trial.episodes > 0 { misses.iter().sum::<f64>().max(1.0) } else { all };
-            misses.map(|n| n / scale)
+            let count = trial.judged.kept[worst].count;
+            let missed = count.missed / count.came.max(1.0);
+            misses.map(|n| missed * n / misses.iter().sum::<f64>().max(1.0))
         };
         let now = share(trial);
-        let before = light.map_or([0.0; 5], share);
-        let more: Vec<f64> = now.iter().zip(before).map(|(now, was)| now - was).collect();
-        let most = (0..5).rev().max_by(|a, b| more[*a].total_cmp(&more[*b]))?;
-        if more[most] <= 0.0 {
+        let more = light.map_or(now, |light| {
+            let before = share(light);
+            std::array::from_fn(|i| now[i] - before[i])
+        });
+        let most = |of: [f64; 5]| {
+            let most = (0..5).rev().max_by(|a, b| of[*a].total_cmp(&of[*b]))?;
+            (of[most] > 0.0).then_some(most)
+        };
+        let Some(most) = most(more).or_else(|| most(now)) else {
             return trial.judged.grows.then(|| ("queue".to_owned(), None));
-        }
+        };
         Some((Miss::ALL[most].word().to_owned(), Some(Miss::ALL[most])))
     }
 

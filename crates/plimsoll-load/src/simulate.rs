@@ -166,6 +166,7 @@ impl SimulateInput {
             ways: self.ways.clone(),
             incidents: self.incidents.clone(),
             chance: self.chance,
+            spent: false,
         }
     }
 

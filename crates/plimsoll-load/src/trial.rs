@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_sim::Task;
 use plimsoll_stats::{Process, Spacing};
 use plimsoll_workload::Shift;
+use serde::Serialize;
 
 use crate::arrivals::{Plan, SimulatedClass, Spell, Surge, Tasks, mean_offset, ps};
 use crate::component::{Component, Part, UNSIZED_POOL_REPLICAS};
@@ -33,6 +34,8 @@ pub struct Effort {
 impl Effort {
     /// What commands ask with.
     pub const USUAL: Self = Self { level: 0.95, calls_per_load: 100_000, calls: 500_000 };
+    /// What an approximate answer is asked with, that is compared with another of its kind: it is never called the load line.
+    pub const BRIEF: Self = Self { calls_per_load: 16_000, calls: 64_000, ..Self::USUAL };
 }
 
 /// Tasks of the class that comes least which a run sees at most.
@@ -50,7 +53,7 @@ const PROVIDER_WARM_UP_S: f64 = 120.0;
 /// The longest warm-up.
 const WARM_UP_MOST_S: f64 = 3600.0;
 /// Calls of a busy fleet take about so many times what they take alone.
-const BUSY: f64 = 2.0;
+pub(crate) const BUSY: f64 = 2.0;
 /// The line is looked for from this share of saturated throughput on: above it where promises are strict, so that what fails teaches how misses clump.
 const GUESS: f64 = 0.9;
 /// Calls that saturated throughput is read from.
@@ -102,6 +105,7 @@ pub(crate) struct Trial {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     part: usize,
+    calls_per_load: u64,
     replicas: Vec<u32>,
     /// The bits of the load.
     load: u64,
@@ -141,24 +145,27 @@ fn dumps_of(part: &Part, counts: &[Vec<Count>], look: usize, apart: f64) -> Vec<
 }
 
 /// What was simulated in a command, by component, replicas and load.
+#[derive(Default)]
 pub struct Memo {
-    effort: Effort,
     parts: Mutex<Vec<Arc<Part>>>,
     entries: Mutex<BTreeMap<Key, Arc<Mutex<Entry>>>>,
     runs: AtomicU64,
     calls: AtomicU64,
     repeated: AtomicU64,
+    shown: AtomicU64,
 }
 
-/// What a command simulated to decide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a command simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoCount {
-    /// Runs.
+    /// Runs that decide.
     pub runs: u64,
     /// Their calls.
     pub calls: u64,
     /// Runs of something that had been simulated before.
     pub repeated: u64,
+    /// Calls of runs that are shown.
+    pub shown: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -166,27 +173,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Memo {
-    /// An empty one, for questions of this effort.
-    pub fn new(effort: Effort) -> Self {
-        Self {
-            effort,
-            parts: Mutex::default(),
-            entries: Mutex::default(),
-            runs: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            repeated: AtomicU64::new(0),
-        }
-    }
-
-    /// What it was asked with.
-    pub fn effort(&self) -> Effort {
-        self.effort
-    }
-
     /// What was simulated so far.
     pub fn count(&self) -> MemoCount {
         let of = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        MemoCount { runs: of(&self.runs), calls: of(&self.calls), repeated: of(&self.repeated) }
+        MemoCount {
+            runs: of(&self.runs),
+            calls: of(&self.calls),
+            repeated: of(&self.repeated),
+            shown: of(&self.shown),
+        }
     }
 
     /// The number of a part; equal parts have the same.
@@ -200,8 +195,15 @@ impl Memo {
         parts.len() - 1
     }
 
-    fn entry(&self, part: usize, replicas: &[u32], load: f64) -> Arc<Mutex<Entry>> {
-        let key = Key { part, replicas: replicas.to_vec(), load: load.to_bits() };
+    fn entry(
+        &self,
+        part: usize,
+        calls_per_load: u64,
+        replicas: &[u32],
+        load: f64,
+    ) -> Arc<Mutex<Entry>> {
+        let (replicas, load) = (replicas.to_vec(), load.to_bits());
+        let key = Key { part, calls_per_load, replicas, load };
         lock(&self.entries).entry(key).or_default().clone()
     }
 
@@ -216,6 +218,7 @@ impl Memo {
 pub(crate) struct Tester<'m> {
     pub(crate) component: Component,
     memo: &'m Memo,
+    effort: Effort,
     part: usize,
     pub(crate) should_continue: &'m (dyn Fn() -> bool + Sync),
 }
@@ -224,10 +227,21 @@ impl<'m> Tester<'m> {
     pub(crate) fn new(
         component: Component,
         memo: &'m Memo,
+        effort: Effort,
         should_continue: &'m (dyn Fn() -> bool + Sync),
     ) -> Self {
         let part = memo.part(&component.part);
-        Self { component, memo, part, should_continue }
+        Self { component, memo, effort, part, should_continue }
+    }
+
+    /// A run was shown that made so many calls.
+    pub(crate) fn ran_shown(&self, calls: u64) {
+        self.memo.shown.fetch_add(calls, Ordering::Relaxed);
+    }
+
+    /// What is known of so many replicas at a load.
+    fn entry(&self, replicas: &[u32], load: f64) -> Arc<Mutex<Entry>> {
+        self.memo.entry(self.part, self.effort.calls_per_load, replicas, load)
     }
 
     /// The same with another number of replicas of a pool.
@@ -235,17 +249,18 @@ impl<'m> Tester<'m> {
         Self {
             component: self.component.with_replicas(pool, replicas),
             memo: self.memo,
+            effort: self.effort,
             part: self.part,
             should_continue: self.should_continue,
         }
     }
 
     pub(crate) fn level(&self) -> f64 {
-        self.memo.effort.level
+        self.effort.level
     }
 
     pub(crate) fn budget(&self) -> u64 {
-        self.memo.effort.calls
+        self.effort.calls
     }
 
     fn arrivals(&self, error: (String, plimsoll_stats::ArrivalError)) -> StudyError {
@@ -260,7 +275,7 @@ impl<'m> Tester<'m> {
         surges: &[Surge],
         seed: plimsoll_stats::Seed,
     ) -> Result<Tasks<'c>, StudyError> {
-        let spells = [Spell { until: end, hour: 0, events: self.component.part.events }];
+        let spells = [Spell { until: end, hour: 0, events: false }];
         let lever = Shift { rate: load, ..Shift::NONE };
         let plan = Plan { spells: &spells, surges, lever, ring: Some(ring) };
         Tasks::new(classes, &plan, seed).map_err(|error| self.arrivals(error))
@@ -271,14 +286,14 @@ impl<'m> Tester<'m> {
         let own = &self.component;
         let many = |n: &u32| if *n > 0 { UNSIZED_POOL_REPLICAS } else { 0 };
         let replicas: Vec<u32> = own.replicas.iter().map(many).collect();
-        let entry = self.memo.entry(self.part, &replicas, 0.0);
+        let entry = self.entry(&replicas, 0.0);
         let mut entry = lock(&entry);
         if let Some(known) = &entry.unloaded {
             return Ok(known.clone());
         }
         let calls: f64 = own.members.iter().map(|i| own.calls(*i)).sum();
         let tasks_per_s = ALONE_CALLS_PER_S / calls;
-        let most = TASKS.min(self.memo.effort.calls_per_load as f64 / calls);
+        let most = TASKS.min(self.effort.calls_per_load as f64 / calls);
         let seconds = most / tasks_per_s;
         let classes = own.alone(tasks_per_s);
         let mut fleet = Component { replicas, ..own.clone() }.fleet();
@@ -353,7 +368,7 @@ impl<'m> Tester<'m> {
         classes
     }
 
-    fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.component.seats().saturating_mul(OVERRUN.0).max(OVERRUN.1)
     }
 
@@ -361,7 +376,7 @@ impl<'m> Tester<'m> {
     pub(crate) fn saturated(&self) -> Result<Option<f64>, StudyError> {
         let own = &self.component;
         let unloaded = self.unloaded()?;
-        let entry = self.memo.entry(self.part, &own.replicas, f64::INFINITY);
+        let entry = self.entry(&own.replicas, f64::INFINITY);
         let mut entry = lock(&entry);
         if let Some(known) = entry.saturated {
             return Ok((known < 10.0).then_some(known));
@@ -437,7 +452,7 @@ impl<'m> Tester<'m> {
     pub(crate) fn guess(&self) -> Result<f64, StudyError> {
         let own = &self.component;
         let saturated = self.saturated()?.unwrap_or(10.0);
-        let tokens = |class: &SimulatedClass| class.class.expected_tokens(0, own.part.events);
+        let tokens = |class: &SimulatedClass| class.class.expected_tokens(0, false);
         let all: f64 = own.members.iter().map(|i| tokens(&own.part.classes[*i])).sum();
         let height = own
             .bursts
@@ -455,7 +470,7 @@ impl<'m> Tester<'m> {
     fn seconds(&self, load: f64) -> f64 {
         let own = &self.component;
         let tasks = TASKS / (own.rarest_per_s() * load).max(1e-9);
-        let calls = self.memo.effort.calls_per_load as f64 / (own.calls_per_s() * load).max(1e-9);
+        let calls = self.effort.calls_per_load as f64 / (own.calls_per_s() * load).max(1e-9);
         tasks.max(LEAST_S).min(calls).min(MOST_S)
     }
 
@@ -474,15 +489,10 @@ impl<'m> Tester<'m> {
         let classes = self.busy(&own.calm, unloaded);
         let ring = (end / 16.0).max(warm_up_s);
         let tasks = self.tasks(&classes, load, (end, ring), &[], own.part.seed)?;
-        let fleet = own.fleet();
-        let run = Run {
-            part: &own.part,
-            fleet: &fleet,
-            most: self.most(),
-            warm_up_s,
-            should_continue: self.should_continue,
-        };
-        let seen = run.steady(tasks, seconds, enough);
+        let mut fleet = own.fleet();
+        // A minute's worth that was there at the beginning would hide that more is asked for than a provider lets in.
+        fleet.spent = true;
+        let seen = self.run(&fleet, warm_up_s).steady(tasks, seconds, enough);
         self.memo.ran(seen.calls, again);
         Ok(seen)
     }
@@ -558,7 +568,7 @@ impl<'m> Tester<'m> {
     ) -> Result<Trial, StudyError> {
         let own = &self.component;
         let (promises, level) = (&own.part.promises, self.level());
-        let entry = self.memo.entry(self.part, &own.replicas, load);
+        let entry = self.entry(&own.replicas, load);
         let mut entry = lock(&entry);
         let known = entry.quiet.clone();
         let enough = |run: &Steady| {
@@ -599,7 +609,7 @@ impl<'m> Tester<'m> {
         let own = &self.component;
         let (promises, level) = (&own.part.promises, self.level());
         let strata = self.strata();
-        let entry = self.memo.entry(self.part, &own.replicas, load);
+        let entry = self.entry(&own.replicas, load);
         let mut entry = lock(&entry);
         let quiet = match &entry.quiet {
             Some(known) => known.clone(),
@@ -621,7 +631,7 @@ impl<'m> Tester<'m> {
             .map(|promise| {
                 let counted = matches!(promise.of, Measure::Gap(_))
                     || counts_turns(&own.part.classes[promise.class]);
-                (!counted).then(|| own.calm[promise.class].rate(0, own.part.events) * load)
+                (!counted).then(|| own.calm[promise.class].rate(0, false) * load)
             })
             .collect();
         if let Some(judged) = self.fails_in_quiet(&quiet) {
@@ -640,7 +650,7 @@ impl<'m> Tester<'m> {
             return self.chained_trial(&mut entry, load, unloaded, level_back, &quiet, &rates);
         }
         let mut calls = quiet.calls;
-        let most = CLUSTER_CALLS * self.memo.effort.calls_per_load;
+        let most = CLUSTER_CALLS * self.effort.calls_per_load;
         let mut judged = None;
         let (mut seen_bursts, mut seen_dumps) = (0, 0);
         let mut stopped = quiet.stopped;
@@ -734,7 +744,7 @@ impl<'m> Tester<'m> {
             return None;
         }
         let enough = promises.iter().zip(&judged.kept).any(|(promise, kept)| {
-            let calm = own.calm[promise.class].rate(0, own.part.events);
+            let calm = own.calm[promise.class].rate(0, false);
             let share = calm / own.rate(promise.class).max(1e-12);
             kept.verdict == LoadVerdict::Fails && kept.ratio * share > FAILS_IN_QUIET
         });
@@ -785,7 +795,7 @@ impl<'m> Tester<'m> {
         let call = unloaded.call_s.iter().copied().fold(0.0, f64::max);
         let apart = (2.0 * first.seconds).max(first.seconds + 3.0 * call + 10.0).min(period);
         let seconds = apart * UNITS as f64 / QUARTERS as f64;
-        let most = (CLUSTER_CALLS * self.memo.effort.calls_per_load) as f64;
+        let most = (CLUSTER_CALLS * self.effort.calls_per_load) as f64;
         let rate = own.calls_per_s() * load;
         let weighed = |counts: &[Vec<Count>], looks: usize| {
             let episodes = dumps_of(&own.part, counts, looks, apart);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_study::{Curve, CurveMark, CurvePoint, LoadLine, Verdict};
+use plimsoll_study::{Curve, CurveBinding, CurveMark, CurvePoint, ResourceLine, Verdict};
 use plimsoll_units::grouped;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -64,8 +64,11 @@ pub fn curve_text(document: &CurveDocument<'_>, heading: Heading) -> String {
     let mut out = heading.apply(document.name);
     let _ = writeln!(
         out,
-        "\nhour from {} · seed {} · {} runs a point · {:.0} s of warm-up",
-        document.from, curve.seed, curve.runs, curve.warm_up_s
+        "\nhour from {} · seed {} · about {} calls a point · {:.0} s of warm-up",
+        document.from,
+        curve.seed,
+        grouped(curve.calls as u64),
+        curve.warm_up_s
     );
     let _ = writeln!(out, "step times: {}\n", document.step_times);
     out.push_str(&picture(document));
@@ -80,10 +83,7 @@ pub fn curve_text(document: &CurveDocument<'_>, heading: Heading) -> String {
             match (line.fails_at_load, line.sure) {
                 (None, _) => ", the most that was tried: where it ends is not known".to_owned(),
                 (Some(at), true) => format!("; {} times is too much", times(at)),
-                (Some(at), false) => format!(
-                    "; {} times is too much; too few tasks were seen to be as sure as was asked for",
-                    times(at)
-                ),
+                (Some(at), false) => format!("; {} times is too much", times(at)),
             }
         ),
         None => writeln!(
@@ -101,12 +101,8 @@ pub fn curve_text(document: &CurveDocument<'_>, heading: Heading) -> String {
             rate(*goodput_per_s)
         );
     }
-    if let Some(resource) = &curve.binding.resource {
-        let of = curve.binding.of.as_ref().map_or(String::new(), |of| format!(" of {of}"));
-        let _ = writeln!(out, "what binds: {}{of}", resource.replace('_', " "));
-    }
-    if let Some(signal) = &curve.binding.first_signal {
-        let _ = writeln!(out, "first to degrade: {signal}");
+    if let Some(says) = binds(&curve.binding) {
+        let _ = writeln!(out, "{says}");
     }
     if let Some(peak) = &curve.peak_throughput {
         let _ = writeln!(
@@ -132,6 +128,15 @@ pub fn curve_text(document: &CurveDocument<'_>, heading: Heading) -> String {
         }
     }
     out
+}
+
+/// What binds at the first load that fails, and the promise that is broken first.
+pub(crate) fn binds(binding: &CurveBinding) -> Option<String> {
+    let cause = binding.cause?;
+    let of = binding.of.as_ref().map_or(String::new(), |of| format!(" of {of}"));
+    let signal = binding.first_signal.as_ref();
+    let signal = signal.map_or(String::new(), |signal| format!(", first seen in {signal}"));
+    Some(format!("what binds: {}{of}{signal}", cause.word().replace('_', " ")))
 }
 
 /// As many digits as anybody reads.
@@ -190,7 +195,6 @@ fn points(points: &[CurvePoint], curve: &Curve) -> String {
         "offered/s",
         "done/s",
         "good/s",
-        "interval",
         "good",
         "errors",
         "queue",
@@ -226,10 +230,7 @@ fn points(points: &[CurvePoint], curve: &Curve) -> String {
                 rate(p.offered_per_s),
                 rate(p.achieved_per_s),
                 rate(p.goodput_per_s),
-                p.goodput_interval.map_or("-".to_owned(), |span| {
-                    format!("{}..{}", rate(span.low.max(0.0)), rate(span.high))
-                }),
-                p.attainment.map_or("-".to_owned(), percent),
+                attained(p),
                 percent(p.errors),
                 format!("{:.1}", p.queue_mean),
                 percent(p.busy.min(1.0)),
@@ -241,11 +242,22 @@ fn points(points: &[CurvePoint], curve: &Curve) -> String {
             ]
         })
         .collect();
-    aligned(&header, &rows, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+    aligned(&header, &rows, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+}
+
+/// Good tasks of those that came, and how sure that is.
+pub(crate) fn attained(point: &CurvePoint) -> String {
+    let Some(share) = point.attainment else { return "-".to_owned() };
+    match point.attainment_interval {
+        Some(span) => {
+            format!("{} ({} to {})", percent(share), percent(span.low), percent(span.high))
+        }
+        None => percent(share),
+    }
 }
 
 /// Lines of resources.
-pub(crate) fn load_lines_text(lines: &[LoadLine]) -> String {
+pub(crate) fn load_lines_text(lines: &[ResourceLine]) -> String {
     let rows: Vec<Vec<String>> = lines
         .iter()
         .map(|line| {
@@ -254,7 +266,6 @@ pub(crate) fn load_lines_text(lines: &[LoadLine]) -> String {
             };
             vec![
                 line.resource.replace('_', " "),
-                line.lever.to_owned(),
                 number(line.demand),
                 match (line.load_line, line.holds_at_demand) {
                     (Some(at), _) => number(at),
@@ -263,12 +274,11 @@ pub(crate) fn load_lines_text(lines: &[LoadLine]) -> String {
                 },
                 line.factor.map_or("-".to_owned(), times),
                 line.unit.to_owned(),
-                line.binding.as_ref().map_or("-".to_owned(), |b| b.replace('_', " ")),
             ]
         })
         .collect();
-    let header = ["resource", "lever", "demand", "load line", "times", "unit", "binds"];
-    aligned(&header, &rows, &[2, 3, 4])
+    let header = ["whole mix", "demand", "load line", "times", "unit"];
+    aligned(&header, &rows, &[1, 2, 3])
 }
 
 fn load_test(points: &[LoadTestPoint]) -> String {

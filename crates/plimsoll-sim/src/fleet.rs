@@ -240,7 +240,13 @@ pub fn run_fleet<W: FleetWatch>(
 impl<'s, 'a, W: FleetWatch> Run<'s, 'a, W> {
     fn new(spec: &'a FleetSpec, seed: Seed, counted: (u64, u64), watch: &'s mut W) -> Self {
         let stream = |name: &str| seed.stream(&format!("fleet/{name}"));
-        let bucket = |limit: Option<u64>| limit.map(Bucket::new);
+        let bucket = |limit: Option<u64>| {
+            let mut bucket = limit.map(Bucket::new);
+            if spec.spent {
+                bucket.iter_mut().for_each(|bucket| bucket.take_all());
+            }
+            bucket
+        };
         let providers = spec.providers.iter().map(|p| ProviderState {
             calls: bucket(p.calls),
             tokens: bucket(p.tokens),

@@ -5,7 +5,7 @@ use plimsoll_stats::in_order;
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
-use crate::curve::{CurveInput, Judged, hopeless, judge};
+use crate::sweep::{CurveInput, Judged, hopeless, judge};
 use plimsoll_load::{Demand, Level, Resource, StudyError};
 use plimsoll_load::{SimulateInput, Simulation, Source, Verdict, simulate};
 use plimsoll_load::{Spell, longest_pauses, ps};

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use plimsoll_plan::{Reply, least};
 use plimsoll_workload::Shift;
 
-use crate::curve::{Judged, Sweep, binds, is_threshold, missed_shares};
 use crate::episodes::{EPISODES, EPISODES_OF_A_LOOK};
+use crate::sweep::{Judged, Sweep, binds, is_threshold, missed_shares};
 use plimsoll_load::Simulation;
 use plimsoll_load::StudyError;
 

@@ -48,8 +48,8 @@ use self::sizes::{Asked, PoolSize, sizes};
 use self::staffing::Staffing;
 use self::table::{AtPeak, at_peak, table};
 pub use self::table::{FirstToRunOut, ResourceRow};
-use crate::curve::{ClassTarget, CurveInput};
 use crate::headroom::{Loss, Lost};
+use crate::sweep::ClassTarget;
 use plimsoll_load::SimulateInput;
 use plimsoll_load::SimulatedClass;
 use plimsoll_load::{Demand, Span, StudyError};
@@ -99,7 +99,7 @@ pub struct PlanInput<'a> {
     /// What the tokens of each provider cost, where that is known.
     pub token_prices: Vec<Option<TokenPrices>>,
     /// What may be lost at the peak.
-    pub lost: &'a (dyn Fn(&CurveInput) -> Vec<Lost> + Sync),
+    pub lost: &'a (dyn Fn(&SimulateInput) -> Vec<Lost> + Sync),
     /// Hours from today until the horizon begins.
     pub hours_until_start: f64,
     /// What an hour of the horizon is called.

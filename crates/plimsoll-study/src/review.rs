@@ -17,14 +17,13 @@ use self::signals::signals;
 use self::verdict::verdict;
 
 use crate::cost::Cost;
-use crate::curve::{ClassTarget, CurveInput, CurvePoint, shape};
+use crate::curve::{CurvePoint, shape};
 use crate::fit::Fit;
 use crate::plan::table::placed;
 use crate::plan::{Plan, built, carried};
 use crate::pool_performance::PoolPerformance;
 use crate::stress::{StressInput, StressResult, tried};
-use plimsoll_load::SimulateInput;
-use plimsoll_load::{Demand, StudyError};
+use plimsoll_load::{Demand, Load, LoadQuestion, Memo, StudyError};
 
 pub use self::ahead::{Ahead, AheadBand, AheadResource};
 
@@ -215,9 +214,6 @@ pub struct Whole {
 
 /// Loads that a curve of a review shows, in multiples of its line: enough for its shape.
 const SHOWN: [f64; 7] = [0.3, 0.6, 0.85, 1.0, 1.15, 1.4, 2.0];
-/// Runs and calls of each.
-const RUNS: u32 = 1;
-const CALLS: f64 = 4_000.0;
 
 /// Finds a fleet that carries the demand, and asks of it what a plan, hard times and a service curve ask. `go_on` is asked now and then; once it says no, what was learnt is said.
 /// `at` hears how much of it is done, in thousandths.
@@ -238,22 +234,21 @@ pub fn whole(
     for (pool, facts) in now.pools.iter_mut().zip(&input.plan.pools) {
         pool.life.replicas = facts.now;
     }
-    let line = |of: fn(&crate::plan::ResourceRow) -> Option<f64>| {
-        let mix = plan.resources.iter().find(|row| row.name == "mix")?;
-        let asked = mix.launch_p95.or(mix.baseline_p95).filter(|asked| *asked > 0.0)?;
-        Some(of(mix)? / asked)
-    };
-    let fleets = [
-        ("today", now, &today.targets, line(|mix| mix.load_line_now)),
-        ("planned", planned, &asked.targets, line(|mix| mix.load_line_planned)),
-    ];
+    let fleets = [("today", now, &today.targets), ("planned", planned, &asked.targets)];
+    let memo = Memo::default();
     let mut curves = Vec::new();
-    for (fleet, own, targets, line) in fleets {
+    for (fleet, own, targets) in fleets {
         if own.pools.iter().all(|pool| pool.life.replicas == 0) && own.providers.is_empty() {
             continue;
         }
-        let at = (asked.hour, asked.events, (input.plan.label)(asked.hour));
-        curves.push(fleet_curve(fleet, own, targets, line, at, input.plan.fleet.threads, go_on)?);
+        let question = LoadQuestion {
+            fleet: &own,
+            targets,
+            hour: asked.hour,
+            events: asked.events,
+            lost: &[],
+        };
+        curves.push(fleet_curve(fleet, &question, (input.plan.label)(asked.hour), &memo, go_on)?);
     }
     at(1000);
     Ok(Whole { plan, stress, curves })
@@ -261,45 +256,34 @@ pub fn whole(
 
 fn fleet_curve(
     fleet: &'static str,
-    mut own: SimulateInput,
-    targets: &[ClassTarget],
-    line: Option<f64>,
-    (hour, events, at): (usize, bool, String),
-    threads: usize,
+    question: &LoadQuestion<'_>,
+    at: String,
+    memo: &Memo,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<FleetCurve, StudyError> {
-    (own.runs, own.threads) = (RUNS, threads);
-    let replicas = own
+    let replicas = question
+        .fleet
         .pools
         .iter()
         .map(|pool| OfPool { pool: pool.name.clone(), replicas: pool.life.replicas });
-    let replicas = replicas.collect();
-    let input = CurveInput {
-        fleet: own,
-        targets: targets.to_vec(),
-        hour,
-        events,
-        points: 0,
-        calls: 2.0 * CALLS,
-        longer: 0,
-        by_resource: false,
-    };
+    let line = Load::of(question, memo, go_on).line()?;
+    let line_load = line.holds.filter(|_| !line.beyond);
     // The demand itself is a load that everybody looks for.
-    let around = line.unwrap_or(1.0);
+    let around = line_load.unwrap_or(1.0);
     let mut loads: Vec<f64> = SHOWN.iter().map(|share| share * around).collect();
     if loads.iter().all(|load| (load - 1.0).abs() > 0.05) && (0.1..=4.0).contains(&(1.0 / around)) {
         loads.push(1.0);
     }
     loads.sort_by(f64::total_cmp);
-    let (points, knee_load) = shape(&input, &loads, go_on)?;
+    let (points, knee_load) = shape(question, &line, &loads, memo, go_on)?;
     let peak = points.iter().map(|point| point.output_tokens_per_s).reduce(f64::max);
     Ok(FleetCurve {
         fleet,
-        replicas,
+        replicas: replicas.collect(),
         at,
         points,
         knee_load,
-        line_load: line,
+        line_load,
         peak_output_tokens_per_s: peak,
     })
 }

@@ -8,11 +8,11 @@ use plimsoll_stats::in_order;
 use plimsoll_workload::Shift;
 use serde::Serialize;
 
-use crate::curve::{Alone, ClassTarget, CurveInput, Sweep, binds, judge};
 use crate::headroom::RowVerdict;
 use crate::plan::size::{AMPLE, Question, comes_to};
 use crate::plan::sizes::{Asked, Warm};
 use crate::plan::{MONTH, PlanInput, PoolFacts, TokenPrices, nodes};
+use crate::sweep::{Alone, ClassTarget, CurveInput, Sweep, binds, judge};
 use plimsoll_load::SimulateInput;
 use plimsoll_load::SimulatedClass;
 use plimsoll_load::{Demand, Level, Resource, StudyError};

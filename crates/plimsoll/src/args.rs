@@ -571,15 +571,9 @@ pub struct CurveArgs {
     /// The hour whose mix is scaled: the busiest with events, the busiest without, or its number
     #[arg(long, value_name = "launch|baseline|N", value_parser = hour)]
     pub(crate) hour: Option<SimulatedHour>,
-    /// Points to draw in all; finding the load line may take more
+    /// Points to draw in all, loads that were tried to find the load line included
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(3..=200))]
     pub(crate) points: u64,
-    /// Independent runs of each point, eight at least; the scenario's by default
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
-    pub(crate) runs: Option<u32>,
-    /// No load lines resource by resource, which take several times as long as the curve
-    #[arg(long)]
-    pub(crate) no_lines: bool,
     /// Results of a load test, to be held against the curve
     #[arg(long, value_name = "FILE")]
     pub(crate) load_test: Option<PathBuf>,

@@ -56,16 +56,8 @@ pub fn curve_chart(id: &str, curves: &[ServiceCurve<'_>]) -> Chart {
         draw = draw.broken("all good", Ink::Muted, &offered);
     }
     for own in curves {
-        let band: Vec<(f64, f64, f64)> = own
-            .points
-            .iter()
-            .filter_map(|p| {
-                let span = p.goodput_interval?;
-                Some((p.load, span.low.max(0.0), span.high))
-            })
-            .collect();
         let good: Vec<(f64, f64)> = own.points.iter().map(|p| (p.load, p.goodput_per_s)).collect();
-        draw = draw.points_line(own.fleet, own.ink(), &good).band(own.fleet, own.ink(), &band);
+        draw = draw.points_line(own.fleet, own.ink(), &good);
         let knee = own.points.iter().find(|p| own.knee_load == Some(p.load));
         if let Some(p) = knee {
             draw = draw.word(p.load, p.goodput_per_s, "knee", own.ink());

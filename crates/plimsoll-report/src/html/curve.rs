@@ -4,7 +4,7 @@ use plimsoll_study::{CurveMark, CurvePoint, Verdict};
 use plimsoll_units::grouped;
 
 use crate::chart::service::{ServiceCurve, curve_chart, latency_chart, load_test_chart};
-use crate::curve::{CurveDocument, rate, times};
+use crate::curve::{CurveDocument, attained, binds, rate, times};
 use crate::page::{Block, Section, Table, page};
 use crate::simulate::{milliseconds, percent};
 
@@ -23,8 +23,13 @@ pub fn curve_html(document: &CurveDocument<'_>, version: &str) -> String {
         None => "No load that was tried keeps every promise.".to_owned(),
     }));
     own.text(format!(
-        "{} · hour from {} · seed {} · {} runs a point · {:.0} s of warm-up · step times: {} · plimsoll {version}.",
-        document.file, document.from, curve.seed, curve.runs, curve.warm_up_s, document.step_times
+        "{} · hour from {} · seed {} · about {} calls a point · {:.0} s of warm-up · step times: {} · plimsoll {version}.",
+        document.file,
+        document.from,
+        curve.seed,
+        grouped(curve.calls as u64),
+        curve.warm_up_s,
+        document.step_times
     ));
     let fleet = ServiceCurve {
         fleet: "this fleet",
@@ -44,12 +49,8 @@ pub fn curve_html(document: &CurveDocument<'_>, version: &str) -> String {
             rate(knee.goodput_per_s)
         ));
     }
-    if let Some(resource) = &curve.binding.resource {
-        let of = curve.binding.of.as_ref().map_or(String::new(), |of| format!(" of {of}"));
-        says.push(format!("What binds: {}{of}.", resource.replace('_', " ")));
-    }
-    if let Some(signal) = &curve.binding.first_signal {
-        says.push(format!("First to degrade: {signal}."));
+    if let Some(text) = binds(&curve.binding) {
+        says.push(format!("W{}.", text.trim_start_matches('w')));
     }
     if let Some(peak) = &curve.peak_throughput {
         says.push(format!(
@@ -81,9 +82,9 @@ fn lines_section(document: &CurveDocument<'_>) -> Option<Section> {
     if lines.is_empty() {
         return None;
     }
-    let mut own = Section::new("lines", "Load lines, resource by resource");
-    let columns = ["resource", "lever", ">demand", ">load line", ">times", "unit", "binds"];
-    let mut table = Table::new("A line moves one lever, the rest as it is", &columns);
+    let mut own = Section::new("lines", "The load line in the units of resources");
+    let columns = ["whole mix", ">demand", ">load line", ">times", "unit"];
+    let mut table = Table::new("The whole mix is scaled", &columns);
     let number = |x: f64| if x < 1.0 { times(x) } else { rate(x) };
     for line in lines {
         let at = match (line.load_line, line.holds_at_demand) {
@@ -93,12 +94,10 @@ fn lines_section(document: &CurveDocument<'_>) -> Option<Section> {
         };
         table.row(vec![
             line.resource.replace('_', " ").into(),
-            line.lever.into(),
             number(line.demand).into(),
             at.into(),
             line.factor.map_or("-".to_owned(), times).into(),
             line.unit.into(),
-            line.binding.as_ref().map_or("-".to_owned(), |b| b.replace('_', " ")).into(),
         ]);
     }
     own.table(table);
@@ -142,7 +141,6 @@ pub(crate) fn points_table(
         ">offered/s",
         ">done/s",
         ">good/s",
-        ">interval",
         ">good",
         ">errors",
         ">queue",
@@ -166,16 +164,12 @@ pub(crate) fn points_table(
             what.push("overloaded".to_owned());
         }
         let ms = |value: Option<f64>| value.map_or("-".to_owned(), milliseconds);
-        let span = p.goodput_interval.map_or("-".to_owned(), |span| {
-            format!("{} to {}", rate(span.low.max(0.0)), rate(span.high))
-        });
         table.row(vec![
             times(p.load).into(),
             rate(p.offered_per_s).into(),
             rate(p.achieved_per_s).into(),
             rate(p.goodput_per_s).into(),
-            span.into(),
-            p.attainment.map_or("-".to_owned(), percent).into(),
+            attained(p).into(),
             percent(p.errors).into(),
             format!("{:.1}", p.queue_mean).into(),
             percent(p.busy.min(1.0)).into(),

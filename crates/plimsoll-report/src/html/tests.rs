@@ -1,5 +1,7 @@
 use plimsoll_forecast::{ActualSeries, Actuals, Forecast};
-use plimsoll_study::{ClassMix, Curve, CurveBinding, CurveMark, NextValues, Peak, Reconciliation};
+use plimsoll_study::{
+    ClassMix, Curve, CurveBinding, CurveMark, MemoCount, NextValues, Peak, Reconciliation,
+};
 use plimsoll_workload::{Outlook, Quantity};
 use serde_json::json;
 
@@ -139,8 +141,8 @@ fn a_curve_shows_its_lines_and_a_load_test() {
     };
     let curve = Curve {
         seed: 7,
-        runs: 4,
-        seconds: 60.0,
+        calls: 120_000.0,
+        simulated: MemoCount::default(),
         warm_up_s: 10.0,
         calls_per_task: 1.0,
         resident_kv_tokens: 1e6,

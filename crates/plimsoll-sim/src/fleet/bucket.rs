@@ -34,6 +34,11 @@ impl Bucket {
         self.full_at = self.full_at.max(now).saturating_add(self.time(amount));
     }
 
+    /// Nothing is left at the beginning.
+    pub(super) fn take_all(&mut self) {
+        self.take(0, self.most);
+    }
+
     /// What was taken and not used.
     pub(super) fn give_back(&mut self, amount: u64) {
         self.full_at = self.full_at.saturating_sub(self.time(amount));
@@ -57,5 +62,8 @@ mod tests {
         // What was reserved and not used comes back at once.
         bucket.give_back(500);
         assert_eq!(bucket.wait(0, 500), Some(0));
+        let mut spent = Bucket::new(600);
+        spent.take_all();
+        assert_eq!(spent.wait(0, 1), Some(second / 10));
     }
 }

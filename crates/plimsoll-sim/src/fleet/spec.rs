@@ -25,6 +25,8 @@ pub struct FleetSpec {
     pub incidents: Vec<Incident>,
     /// Whether domains fail and replicas are reclaimed by chance.
     pub chance: bool,
+    /// Whether providers begin with nothing left of a minute's worth, as where more is asked for than their limits let in.
+    pub spent: bool,
 }
 
 /// Where a call can go.

@@ -65,5 +65,6 @@ pub fn fleet(pool: PoolSpec, classes: Vec<ClassSpec>) -> FleetSpec {
         ways: vec![vec![Some(0)]],
         incidents: Vec::new(),
         chance: false,
+        spent: false,
     }
 }

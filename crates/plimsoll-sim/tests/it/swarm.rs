@@ -347,7 +347,7 @@ impl Draw {
             })
             .collect();
         let chance = self.one_in(2);
-        FleetSpec { classes, pools, providers, tools, ways, incidents, chance }
+        FleetSpec { classes, pools, providers, tools, ways, incidents, chance, spent: false }
     }
 
     fn mishap(&mut self, pools: usize, regions: usize, providers: usize, tools: usize) -> Mishap {

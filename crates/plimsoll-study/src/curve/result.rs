@@ -2,19 +2,16 @@
 
 use serde::Serialize;
 
-use plimsoll_load::Span;
-use plimsoll_load::Verdict;
+use plimsoll_load::{Cause, MemoCount, Span, Verdict};
 
 /// A service curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
     /// Makes it repeatable.
     pub seed: u64,
-    /// Runs behind each point.
-    pub runs: u32,
-    /// Seconds that each run of a point counts at the demand's own rate, and those before.
-    pub seconds: f64,
-    /// The warm-up.
+    /// Calls of each component in a point, about.
+    pub calls: f64,
+    /// The longest warm-up.
     pub warm_up_s: f64,
     /// Calls of models that a task makes, on average.
     pub calls_per_task: f64,
@@ -26,12 +23,14 @@ pub struct Curve {
     pub knee: Option<CurveMark>,
     /// The most load at which every class gets what it was promised; none where not even a hundredth of the demand does.
     pub load_line: Option<CurveMark>,
-    /// The same resource by resource, where only one lever moves.
-    pub load_lines: Vec<LoadLine>,
+    /// The same in the units of resources.
+    pub load_lines: Vec<ResourceLine>,
     /// What stops it from carrying more.
     pub binding: CurveBinding,
     /// The most that it gives at any price: not to be planned with.
     pub peak_throughput: Option<Peak>,
+    /// What was simulated.
+    pub simulated: MemoCount,
     /// What the reader should know.
     pub notes: Vec<String>,
 }
@@ -47,12 +46,12 @@ pub struct CurvePoint {
     pub achieved_per_s: f64,
     /// Good tasks a second.
     pub goodput_per_s: f64,
-    /// How sure that is.
-    pub goodput_interval: Option<Span>,
     /// Good tasks a second of a device.
     pub goodput_per_device: Option<f64>,
     /// Good tasks among those that came, of the class that has least of them against what it was promised.
     pub attainment: Option<f64>,
+    /// How sure that is, of loads that were tried to find the load line.
+    pub attainment_interval: Option<Span>,
     /// The share of tasks that failed in any way.
     pub errors: f64,
     /// Requests that waited, of all pools.
@@ -94,34 +93,32 @@ pub struct CurveMark {
     pub interval: Option<Span>,
 }
 
-/// The most of a resource that keeps every promise when only its own lever moves.
+/// The load line in the unit of a resource: the whole mix is scaled.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LoadLine {
+pub struct ResourceLine {
     /// `requests`, `fresh_prompt_tokens`, `output_tokens`, `resident_kv_tokens` or `mix`.
     pub resource: &'static str,
-    /// What moves: `rate`, `prompt`, `output`, `context`.
-    pub lever: &'static str,
     /// Of what the numbers are.
     pub unit: &'static str,
-    /// What the demand itself needs.
+    /// What the demand itself needs, on average.
     pub demand: f64,
     /// The line; none where it is beyond what was tried, or nothing keeps the promise.
     pub load_line: Option<f64>,
-    /// Times the lever.
+    /// Times the demand.
     pub factor: Option<f64>,
     /// Whether the demand itself keeps every promise.
     pub holds_at_demand: bool,
-    /// What stops it.
-    pub binding: Option<String>,
 }
 
 /// What stops a fleet from carrying more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CurveBinding {
-    /// `kv`, `sequences`, `token_budget`, `memory_bandwidth`, `compute`, `host`, `provider`, `tool`, or `context_length` where requests are longer than anything takes.
-    pub resource: Option<String>,
-    /// Where.
+    /// `prefill`, `decode`, `kv`, `sequences`, `host`, `queue`, `link`, `provider`, `tool`, or `too_long`, at the first load that fails.
+    pub cause: Option<Cause>,
+    /// The pool where it binds.
     pub of: Option<String>,
+    /// The component that gives way first: pools and providers that share classes.
+    pub component: Option<String>,
     /// The first promise that is not kept: `ttft`, `tpot`, `e2e`, `gap`, `errors`, `queue`, or a tail by its key.
     pub first_signal: Option<String>,
     /// The load at which that was seen.

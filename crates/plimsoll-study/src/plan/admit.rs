@@ -7,11 +7,11 @@ use super::size::{Question, comes_to};
 use super::sizes::{Asked, PoolSize};
 use super::staffing::Staffing;
 use super::{ClassLabels, PlanInput};
-use crate::curve::Sweep;
 use crate::limits::{
     ContextPoint, Contexts, EngineLimits, LimitMargins, LimitedClass, LimitsInput, PoolLimits,
     PrefillPace, Promises, ReplicaAtLine, limits,
 };
+use crate::sweep::Sweep;
 use plimsoll_load::SimulatedClass;
 use plimsoll_load::StudyError;
 use plimsoll_load::{ClassResult, Simulation};

@@ -9,7 +9,7 @@ use super::result::Parallelism;
 use super::size::{Floor, Question, comes_to};
 use super::sizes::{ABOUT, Asked, LOOKED_AT, PoolSize};
 use super::{MONTH, PlanInput, PoolFacts, nodes};
-use crate::curve::ClassTarget;
+use crate::sweep::ClassTarget;
 use plimsoll_load::StudyError;
 use plimsoll_load::{SimulateInput, SimulatedPool};
 

@@ -9,7 +9,7 @@ use plimsoll_stats::Dist;
 use plimsoll_workload::Shift;
 use serde::Serialize;
 
-use crate::curve::{Alone, ClassTarget, CurveInput, Judged, Sweep, binds, judge};
+use crate::sweep::{Alone, ClassTarget, CurveInput, Judged, Sweep, binds, judge};
 use plimsoll_load::SimulatedClass;
 use plimsoll_load::{ClassResult, SimulateInput, Simulation};
 use plimsoll_load::{Span, StudyError};

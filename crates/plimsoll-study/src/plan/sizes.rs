@@ -8,7 +8,7 @@ use super::reserve::{Replicas, UnitOfLoss, failure};
 use super::result::Obstacle;
 use super::size::{Floor, Question, Sized, comes_to};
 use super::{Facts, PlanInput, TINY};
-use crate::curve::{ClassTarget, CurveInput, Sweep, judge};
+use crate::sweep::{ClassTarget, CurveInput, Sweep, judge};
 use plimsoll_load::SimulatedClass;
 use plimsoll_load::StudyError;
 use plimsoll_load::{SimulateInput, SimulatedPool, Simulation};

@@ -11,8 +11,8 @@ use super::place::Fleet;
 use super::size::Question;
 use super::sizes::{Asked, PoolSize};
 use super::staffing::Staffing;
-use crate::curve::{Alone, CurveInput, LEVERS, Sweep, binds, judge, resident};
 use crate::headroom::{Loss, RowVerdict, level, losses, runs_out};
+use crate::sweep::{Alone, CurveInput, LEVERS, Sweep, binds, judge, resident};
 use plimsoll_load::StudyError;
 use plimsoll_load::{PoolResult, SimulateInput, Simulation};
 
@@ -279,7 +279,7 @@ pub(crate) fn at_peak(
         longer: 0,
         by_resource: false,
     };
-    let (whole, seen, losses) = losses(&peak, &(input.lost)(&peak), go_on)?;
+    let (whole, seen, losses) = losses(&peak, &(input.lost)(&peak.fleet), go_on)?;
     let asked = match seen.providers.is_empty() {
         true => Vec::new(),
         false => used(&unlimited(&peak, go_on)?),

@@ -8,9 +8,9 @@ use super::hard::{Field, PLANNED, Side, Trial, moved};
 use super::result::{ChangeSide, Guard, PressureChange, StressedResource};
 use super::trigger::Condition;
 use super::{Stress, side_by_side};
-use crate::curve::CurveInput;
 use crate::plan::PoolFacts;
 use crate::plan::size::comes_to;
+use crate::sweep::CurveInput;
 use plimsoll_load::StudyError;
 use plimsoll_load::{ClassResult, Distribution, SimulateInput, SimulatedPool, Simulation};
 

@@ -7,12 +7,12 @@ use super::result::{
     Breaks, Moved, OfFleets, Stressed, StressedAttainment, StressedCost, StressedResource,
 };
 use super::{Stress, StressHour, StressInput, side_by_side};
-use crate::curve::{Alone, ClassTarget, CurveInput, Judged, SETTLES_SOON, Sweep, binds, judge};
 use crate::headroom::at_peak;
 use crate::plan::size::{AMPLE, Question, comes_to};
 use crate::plan::sizes::{ABOUT, LOOKED_AT};
 use crate::plan::table::placed;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, nodes};
+use crate::sweep::{Alone, ClassTarget, CurveInput, Judged, SETTLES_SOON, Sweep, binds, judge};
 use plimsoll_load::ps;
 use plimsoll_load::{SimulateInput, Simulation, simulate};
 use plimsoll_load::{Span, StudyError};

@@ -7,7 +7,7 @@ use plimsoll_report::{CurveDocument, LoadTestPoint, curve_html, curve_json, curv
 use plimsoll_scenario::sections::{Scenario, Survive};
 use plimsoll_scenario::{Diagnostic, Loaded, class_targets};
 use plimsoll_sim::Mishap;
-use plimsoll_study::{CURVE_CALLS, Curve, CurveInput, Load, Lost, SimulatedPool, curve};
+use plimsoll_study::{Curve, Load, LoadQuestion, Lost, Memo, SimulateInput, SimulatedPool, curve};
 
 use super::simulate::{Stop, chosen_hour};
 use super::{either, fleet, paged, planned, today};
@@ -30,23 +30,14 @@ pub(super) fn answer(
     let (hour, events) = chosen_hour(args.hour, &loaded, &demand)?;
     let span = fleet::one_hour(hour, events, 60.0, 600.0);
     let pools = fleet::pools(&loaded, &args.file, args.pool.as_deref(), global)?;
-    let (mut own, notes) =
-        fleet::input(&loaded, &demand, pools, args.pool.is_none(), &span, global);
-    own.runs = args.runs.unwrap_or(own.runs);
+    let (own, notes) = fleet::input(&loaded, &demand, pools, args.pool.is_none(), &span, global);
     let targets = class_targets(&loaded.scenario, &own.classes);
     let stop = Stop::new(args.time_limit.get(), global);
-    let input = CurveInput {
-        targets,
-        hour,
-        events,
-        points: usize::try_from(args.points).unwrap_or(12),
-        calls: CURVE_CALLS,
-        longer: 2,
-        by_resource: !args.no_lines,
-        fleet: own,
-    };
-    let mut result = curve(&input, &|| stop.go_on()).map_err(|e| failed(&loaded, &e))?;
-    result.notes.extend(still(&input));
+    let question = LoadQuestion { fleet: &own, targets: &targets, hour, events, lost: &[] };
+    let points = usize::try_from(args.points).unwrap_or(12);
+    let mut result = curve(&question, points, &Memo::default(), &|| stop.go_on())
+        .map_err(|e| failed(&loaded, &e))?;
+    result.notes.extend(still(&own));
     result.notes.extend(demand.notes.iter().cloned().chain(notes).chain(stop.notes()));
     let mut tested = tested.unwrap_or_default();
     if !tested.is_empty() {
@@ -80,10 +71,10 @@ pub(super) fn answer(
 }
 
 /// What may be lost at the peak: whatever the study asks to survive.
-pub(super) fn lost(scenario: &Scenario, peak: &CurveInput) -> Vec<Lost> {
+pub(super) fn lost(scenario: &Scenario, peak: &SimulateInput) -> Vec<Lost> {
     let asked = &scenario.study.reliability;
     let count = asked.count.get_u32();
-    let pools = || peak.fleet.pools.iter().enumerate().filter(|(_, pool)| pool.life.replicas > 0);
+    let pools = || peak.pools.iter().enumerate().filter(|(_, pool)| pool.life.replicas > 0);
     let each = |what: &str, of: &dyn Fn(usize) -> Mishap| -> Vec<Lost> {
         let lost = |(i, pool): (usize, &SimulatedPool)| {
             let name = format!("{what} of {}", pool.name);
@@ -110,18 +101,17 @@ pub(super) fn lost(scenario: &Scenario, peak: &CurveInput) -> Vec<Lost> {
         Survive::Region => {
             let used = |region: &usize| pools().any(|(_, pool)| pool.life.regions.contains(region));
             let named = |region: usize| Lost {
-                name: format!("region {}", peak.fleet.regions[region]),
+                name: format!("region {}", peak.regions[region]),
                 what: vec![Mishap::Region(region)],
             };
-            (0..peak.fleet.regions.len()).filter(used).map(named).collect()
+            (0..peak.regions.len()).filter(used).map(named).collect()
         }
     });
     all
 }
 
 /// What a curve leaves aside.
-fn still(input: &CurveInput) -> Vec<String> {
-    let fleet = &input.fleet;
+fn still(fleet: &SimulateInput) -> Vec<String> {
     let mut notes = Vec::new();
     if !fleet.incidents.is_empty() || !fleet.surges.is_empty() {
         notes.push("incidents are left out: `simulate` has them".to_owned());

@@ -14,9 +14,9 @@ use plimsoll_scenario::{
 };
 use plimsoll_sim::HandOver;
 use plimsoll_study::{
-    Assumption, Autoscaler, Bands, Candidate, Caps, ClassLabels, CurveInput, Fit, Parallelism,
-    PlaceFacts, Placed, Plan, PlanInput, PoolFacts, PriceFacts, ReserveAsked, SimulatedPool,
-    TokenPrices, UnitOfLoss, expected, plan,
+    Assumption, Autoscaler, Bands, Candidate, Caps, ClassLabels, Fit, Parallelism, PlaceFacts,
+    Placed, Plan, PlanInput, PoolFacts, PriceFacts, ReserveAsked, SimulatedPool, TokenPrices,
+    UnitOfLoss, expected, plan,
 };
 use serde_json::{Value, json};
 
@@ -256,7 +256,7 @@ impl Gathered {
             .collect();
         let label = |hour: usize| self.demand.hour_label(hour);
         let before = |hour: usize, hours: f64| self.demand.label_before(hour, hours as i64);
-        let lost = |peak: &CurveInput| super::curve::lost(scenario, peak);
+        let lost = |peak: &plimsoll_study::SimulateInput| super::curve::lost(scenario, peak);
         let caps = scenario.budget.as_ref();
         let usd = |micros: i64| micros as f64 / 1e6;
         let as_of = today(global, loaded).to_zoned(jiff::tz::TimeZone::UTC);
