@@ -5,13 +5,13 @@ use plimsoll_stats::in_order;
 use serde::Serialize;
 
 use crate::cause::{Cause, Missed, cause};
-use crate::component::{LoadQuestion, components, isolated, pools_serving};
+use crate::component::{LoadQuestion, UNSIZED_POOL_REPLICAS, components, isolated, pools_serving};
 use crate::demand::{Span, StudyError};
 use crate::promise::{ClassTarget, Miss};
 use crate::search::{Axis, Edge, edge};
 use crate::simulate::SimulateInput;
-use crate::trial::{Effort, Memo, Tester, Trial};
-use crate::verdict::{Clumps, Judgement, LoadVerdict, attainment};
+use crate::trial::{Effort, Memo, Tester, Trial, Unloaded};
+use crate::verdict::{Clumps, LoadVerdict, attainment};
 
 /// Loads of the grid are this factor apart. One of them is the demand itself.
 const GRID: f64 = 1.04;
@@ -144,6 +144,9 @@ pub struct LoadLine {
     pub between: (Option<f64>, Option<f64>),
     /// The component that gives way first.
     pub component: Option<String>,
+    /// Its pools, by their places in the fleet.
+    #[serde(skip)]
+    pub pools: Vec<usize>,
     /// The promise that is broken first at the smallest load that fails.
     pub signal: Option<String>,
     /// What binds there.
@@ -188,6 +191,12 @@ pub struct SizedPool {
     pub fewer: Option<(u32, LoadOutcome)>,
     /// What it comes to where no request waits for another.
     pub unloaded: LoadOutcome,
+    /// The promise that is broken first with the most that are too few.
+    pub signal: Option<String>,
+    /// What binds there.
+    pub cause: Option<Cause>,
+    /// Whether the time was up, or the budget was spent, before it was found.
+    pub unfinished: bool,
 }
 
 /// A fleet, its demand and what is promised: whoever asks how much of it is carried asks here.
@@ -232,7 +241,7 @@ impl<'m> Load<'m> {
             let tester = &testers[i as usize];
             let mut clumps = clumps(tester);
             // A heavier load first: where it is carried, so is this one, and where it fails it says how misses clump.
-            let heavier = tester.trial(load * HEAVIER, &mut clumps)?;
+            let heavier = tester.trial(load * load_at(HEAVIER), &mut clumps)?;
             let trial = match heavier.judged.verdict {
                 LoadVerdict::Carried => heavier,
                 _ => tester.trial(load, &mut clumps)?,
@@ -245,12 +254,16 @@ impl<'m> Load<'m> {
 
     /// The load line: the least of its components, fallbacks and providers as they are.
     pub fn line(&self) -> Result<LoadLine, StudyError> {
+        Ok(least(self.lines()?))
+    }
+
+    /// The load line of each component that has demand.
+    pub fn lines(&self) -> Result<Vec<LoadLine>, StudyError> {
         let testers = self.testers();
         let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
         let lines =
             in_order(self.question.fleet.threads, count, |i| self.line_of(&testers[i as usize]));
-        let lines: Vec<LoadLine> = lines.into_iter().collect::<Result<_, StudyError>>()?;
-        Ok(least(lines))
+        lines.into_iter().collect()
     }
 
     /// The load line of one pool: every other pool, provider and link serves without limit, fallbacks and shifts are off.
@@ -262,6 +275,23 @@ impl<'m> Load<'m> {
         let mine = testers.iter().filter(|tester| tester.component.pools.contains(&pool));
         let lines = mine.map(|tester| own.line_of(tester));
         Ok(least(lines.collect::<Result<_, StudyError>>()?))
+    }
+
+    /// What one pool comes to where no request waits for another: what fails then, fails with any number of replicas. None where no request comes to it.
+    pub fn pool_unloaded(&self, pool: usize) -> Result<Option<LoadOutcome>, StudyError> {
+        let (mut fleet, targets) = isolated(&self.question, pool);
+        fleet.pools[pool].life.replicas = UNSIZED_POOL_REPLICAS;
+        let question =
+            LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
+        let own = self.about(&question);
+        let testers = own.testers();
+        let tester = testers.iter().find(|tester| tester.component.pools.contains(&pool));
+        tester
+            .map(|tester| {
+                let unloaded = tester.unloaded()?;
+                Ok(own.outcome(tester, 0.0, &alone(&unloaded)))
+            })
+            .transpose()
     }
 
     /// The fewest replicas of a pool that carry the demand, every other pool, provider and link serving without limit, fallbacks and shifts off.
@@ -296,12 +326,13 @@ impl<'m> Load<'m> {
         let name = tester.component.name.clone();
         let unloaded = tester.unloaded()?;
         if unloaded.judged.verdict == LoadVerdict::Fails {
-            let trial = alone(&unloaded.judged, &unloaded.misses);
+            let trial = alone(&unloaded);
             let outcome = self.outcome(tester, 0.0, &trial);
             return Ok(LoadLine {
                 fails: Some(load_at(LIGHTEST)),
                 between: (None, Some(load_at(LIGHTEST))),
                 component: Some(name),
+                pools: tester.component.pools.clone(),
                 signal: outcome.signal.clone(),
                 cause: outcome.cause,
                 of: outcome.of.clone(),
@@ -333,6 +364,7 @@ impl<'m> Load<'m> {
             fails: found.fails.map(load_at),
             between: (found.carried.map(load_at), found.broken.map(load_at)),
             component: Some(name),
+            pools: tester.component.pools.clone(),
             signal: blame.signal,
             cause: blame.cause,
             of: blame.of,
@@ -349,7 +381,7 @@ impl<'m> Load<'m> {
         hint: u32,
     ) -> Result<SizedPool, StudyError> {
         let unloaded = tester.unloaded()?;
-        let alone = alone(&unloaded.judged, &unloaded.misses);
+        let alone = alone(&unloaded);
         let unloaded_outcome = self.outcome(tester, 0.0, &alone);
         if unloaded.judged.verdict == LoadVerdict::Fails {
             return Ok(SizedPool {
@@ -357,6 +389,9 @@ impl<'m> Load<'m> {
                 between: (fewest, most),
                 at: None,
                 fewer: None,
+                unfinished: unloaded_outcome.unfinished,
+                signal: unloaded_outcome.signal.clone(),
+                cause: unloaded_outcome.cause,
                 unloaded: unloaded_outcome,
             });
         }
@@ -381,6 +416,9 @@ impl<'m> Load<'m> {
         let below = found.tried.keys().rev().map(|place| -place);
         let below = below.filter_map(|n| u32::try_from(n).ok());
         let fewer = n.and_then(|n| below.filter(|own| *own < n).max());
+        let broke = found.fails.and_then(|place| found.tried.get(&place));
+        let light = found.tried.values().next().filter(|_| found.tried.len() > 1);
+        let blame = broke.map(|trial| self.blame(tester, trial, light)).unwrap_or_default();
         Ok(SizedPool {
             n,
             between: (
@@ -390,6 +428,10 @@ impl<'m> Load<'m> {
             at: n.or(fails).and_then(outcome),
             fewer: fewer.and_then(|n| Some((n, outcome(n)?))),
             unloaded: unloaded_outcome,
+            signal: blame.signal,
+            cause: blame.cause,
+            // Fewer than the most that fail say nothing of the most.
+            unfinished: found.stopped || holds.is_none() && fails.is_none_or(|fails| fails < most),
         })
     }
 
@@ -521,20 +563,20 @@ struct Blame {
     of: Option<String>,
 }
 
-/// A load that is this much heavier teaches how misses clump.
-const HEAVIER: f64 = 1.2;
+/// A load that is so many steps of the grid heavier teaches how misses clump.
+const HEAVIER: i64 = 5;
 
 fn clumps(tester: &Tester<'_>) -> Clumps {
     Clumps::new(tester.component.part.promises.len())
 }
 
-fn alone(judged: &Judgement, misses: &crate::count::Misses) -> Trial {
+fn alone(unloaded: &Unloaded) -> Trial {
     Trial {
-        judged: judged.clone(),
-        misses: misses.clone(),
+        judged: unloaded.judged.clone(),
+        misses: unloaded.misses.clone(),
         episodes: 0,
         calls: 0,
-        stopped: false,
+        stopped: unloaded.stopped,
         seconds: 0.0,
     }
 }

@@ -20,6 +20,8 @@ pub(crate) trait Axis {
 
 /// Places that are tried at most.
 const TRIES: usize = 18;
+/// So many budgets may be spent until the edge was seen from both sides.
+const ONE_SIDED: u64 = 3;
 /// Places that are tried at most only to know surely.
 const TRIES_TO_BE_SURE: usize = 4;
 /// The slope of log(missed / allowed) over log(load) where none was seen, and within which one is believed.
@@ -70,7 +72,10 @@ pub(crate) fn edge(
         spent += trial.calls;
         stopped |= trial.stopped;
         tried.insert(place, trial);
-        if stopped || spent > budget {
+        // An edge that was seen from one side only is no answer: that may cost more.
+        let (low, high) = bracket(&tried);
+        let most = if low.is_some() && high.is_some() { budget } else { ONE_SIDED * budget };
+        if stopped || spent > most {
             break;
         }
         weight = next(axis, &tried);

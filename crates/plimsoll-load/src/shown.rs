@@ -4,11 +4,11 @@ use plimsoll_stats::in_order;
 use plimsoll_workload::Shift;
 
 use crate::arrivals::{SimulatedClass, Spell, longest_pauses};
-use crate::component::isolated;
+use crate::component::{LoadQuestion, UNSIZED_POOL_REPLICAS, isolated};
 use crate::demand::StudyError;
 use crate::line::{Load, LoadLine};
 use crate::simulate::{Record, SimulateInput, Simulation, Source, simulate};
-use crate::trial::Tester;
+use crate::trial::{ALONE_CALLS_PER_S, Tester};
 
 /// No run that is shown is longer: a week.
 const MOST_S: f64 = 7.0 * 86_400.0;
@@ -79,8 +79,7 @@ impl Load<'_> {
         record: Option<&mut dyn Record>,
     ) -> Result<Option<Simulation>, StudyError> {
         let (fleet, targets) = isolated(&self.question, pool);
-        let question =
-            crate::component::LoadQuestion { fleet: &fleet, targets: &targets, ..self.question };
+        let question = LoadQuestion { fleet: &fleet, targets: &targets, ..self.question };
         let own = self.about(&question);
         let testers = own.testers();
         let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
@@ -88,6 +87,24 @@ impl Load<'_> {
         };
         let (fleet, rate) = run_of(&fleet, tester);
         shown(fleet, rate, &[tester], load, calls, record).map(Some)
+    }
+
+    /// What one pool does where no request waits for another, every other pool, provider and link serving without limit; none where no request comes to it.
+    pub fn pool_alone(&self, pool: usize, calls: f64) -> Result<Option<Simulation>, StudyError> {
+        let (mut fleet, targets) = isolated(&self.question, pool);
+        fleet.pools[pool].life.replicas = UNSIZED_POOL_REPLICAS;
+        let question =
+            LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
+        let own = self.about(&question);
+        let testers = own.testers();
+        let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
+            return Ok(None);
+        };
+        let component = &tester.component;
+        let (mut fleet, _) = run_of(&fleet, tester);
+        let each: f64 = component.members.iter().map(|i| component.calls(*i)).sum();
+        fleet.classes = component.alone(ALONE_CALLS_PER_S / each);
+        shown(fleet, ALONE_CALLS_PER_S, &[tester], 1.0, calls, None).map(Some)
     }
 
     /// Loads that show the shape of a curve around a load line, besides those that were tried to find it: so many in all, or those that every curve has.

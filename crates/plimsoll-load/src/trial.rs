@@ -47,7 +47,7 @@ const MOST_S: f64 = 7.0 * 86_400.0;
 /// Tasks under way at which a fleet will not come back: so many times what it runs at once, and at least so many.
 const OVERRUN: (u64, u64) = (8, 20_000);
 /// Calls a second of a fleet that is asked by so few that none waits for another.
-const ALONE_CALLS_PER_S: f64 = 0.3;
+pub(crate) const ALONE_CALLS_PER_S: f64 = 0.3;
 /// A provider's limits are of minutes, and a minute's worth is there at the beginning.
 const PROVIDER_WARM_UP_S: f64 = 120.0;
 /// The longest warm-up.
@@ -84,7 +84,7 @@ pub(crate) struct Unloaded {
     pub(crate) task_s: f64,
     pub(crate) judged: Judgement,
     pub(crate) misses: Misses,
-    stopped: bool,
+    pub(crate) stopped: bool,
 }
 
 /// What a load came to.
@@ -244,6 +244,11 @@ impl<'m> Tester<'m> {
         self.memo.entry(self.part, self.effort.calls_per_load, replicas, load)
     }
 
+    /// The same, whatever the effort.
+    fn entry_of_all(&self, replicas: &[u32], load: f64) -> Arc<Mutex<Entry>> {
+        self.memo.entry(self.part, 0, replicas, load)
+    }
+
     /// The same with another number of replicas of a pool.
     pub(crate) fn with_replicas(&self, pool: usize, replicas: u32) -> Self {
         Self {
@@ -286,14 +291,14 @@ impl<'m> Tester<'m> {
         let own = &self.component;
         let many = |n: &u32| if *n > 0 { UNSIZED_POOL_REPLICAS } else { 0 };
         let replicas: Vec<u32> = own.replicas.iter().map(many).collect();
-        let entry = self.entry(&replicas, 0.0);
+        let entry = self.entry_of_all(&replicas, 0.0);
         let mut entry = lock(&entry);
         if let Some(known) = &entry.unloaded {
             return Ok(known.clone());
         }
         let calls: f64 = own.members.iter().map(|i| own.calls(*i)).sum();
         let tasks_per_s = ALONE_CALLS_PER_S / calls;
-        let most = TASKS.min(self.effort.calls_per_load as f64 / calls);
+        let most = TASKS.min(Effort::USUAL.calls_per_load as f64 / calls);
         let seconds = most / tasks_per_s;
         let classes = own.alone(tasks_per_s);
         let mut fleet = Component { replicas, ..own.clone() }.fleet();
@@ -376,7 +381,7 @@ impl<'m> Tester<'m> {
     pub(crate) fn saturated(&self) -> Result<Option<f64>, StudyError> {
         let own = &self.component;
         let unloaded = self.unloaded()?;
-        let entry = self.entry(&own.replicas, f64::INFINITY);
+        let entry = self.entry_of_all(&own.replicas, f64::INFINITY);
         let mut entry = lock(&entry);
         if let Some(known) = entry.saturated {
             return Ok((known < 10.0).then_some(known));

@@ -5,7 +5,7 @@ mod against;
 use std::fmt::Write as _;
 
 use plimsoll_study::{
-    Assumption, BudgetPlan, Expected, Limit, Plan, PlannedPool, PoolLimits, ReserveLine,
+    Assumption, BudgetPlan, Expected, Limit, Plan, PlannedPool, PoolLimits, Proof, ReserveLine,
     ResourceRow, RowVerdict, ScalingPlan, Span,
 };
 use plimsoll_units::grouped;
@@ -190,8 +190,8 @@ fn tiny(out: &mut String, plan: &Plan, pool: &PlannedPool) {
     if let Some(proof) = &pool.proof {
         let _ = writeln!(
             out,
-            "Seen in {} runs: {} good{}.",
-            proof.runs,
+            "Seen over {}: {} good{}.",
+            lasted(proof.seconds),
             share(proof.attainment),
             between(proof.interval)
         );
@@ -279,23 +279,12 @@ fn reserve(out: &mut String, pool: &PlannedPool, heading: Heading) {
         let _ = writeln!(out, "  none for: {}", none.join(", "));
     }
     if let Some(proof) = &pool.proof {
-        let _ = writeln!(
-            out,
-            "  seen in {} runs on common seeds: {} replicas, {} good{}; {} replicas, {}{}{}",
-            proof.runs,
-            proof.n,
-            share(proof.attainment),
-            between(proof.interval),
-            proof.n_minus_1,
-            share(proof.attainment_minus_1),
-            between(proof.interval_minus_1),
-            if proof.proven { "" } else { ": too close to say which, so it is a range" }
-        );
+        let _ = writeln!(out, "  {}", proof_text(proof));
     }
     if let (Some(binds), Some(signal)) = (&pool.binds, &pool.first_signal) {
         let _ = writeln!(
             out,
-            "  with one fewer {} binds, and {signal} shows it first",
+            "  with too few {} binds, and {signal} shows it first",
             binds.replace('_', " ")
         );
     }
@@ -305,6 +294,36 @@ fn reserve(out: &mut String, pool: &PlannedPool, heading: Heading) {
             "  step times are predictions: were they off by as much as half of such are, {:.0} to {:.0} would carry it",
             span.low, span.high
         );
+    }
+}
+
+/// What was counted with as many replicas as are planned with, and with fewer.
+pub(crate) fn proof_text(proof: &Proof) -> String {
+    let fewer = match proof.n {
+        1 => String::new(),
+        _ => format!(
+            "; {} replicas, {}{}",
+            proof.n_minus_1,
+            share(proof.attainment_minus_1),
+            between(proof.interval_minus_1),
+        ),
+    };
+    format!(
+        "simulated for {}: {} replicas, {} good{}{fewer}{}",
+        lasted(proof.seconds),
+        proof.n,
+        share(proof.attainment),
+        between(proof.interval),
+        if proof.proven { "" } else { ": too close to say which, so it is a range" }
+    )
+}
+
+/// A time in the largest unit that it fills.
+fn lasted(seconds: f64) -> String {
+    match seconds {
+        s if s >= 7200.0 => format!("{:.0} h", s / 3600.0),
+        s if s >= 120.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{s:.0} s"),
     }
 }
 
@@ -376,7 +395,6 @@ fn resources(out: &mut String, plan: &Plan, heading: Heading) {
                 row.headroom_pct.map_or("-".to_owned(), |pct| format!("{pct:+.0}%")),
                 row.verdict.word().to_owned(),
                 row.load_line_planned.map_or("-".to_owned(), number),
-                // A lever that replicas do not move says nothing of the plan: `mix` decides.
                 row.verdict_planned.map_or("", RowVerdict::word).to_owned(),
                 note,
             ]
@@ -395,7 +413,7 @@ fn resources(out: &mut String, plan: &Plan, heading: Heading) {
     ];
     out.push_str(&aligned(&header, &rows, &[1, 2, 3, 4, 6]));
     out.push_str(
-        "A line moves one lever, the rest as in the baseline: more replicas do not move one that a single request reaches. `mix`\nmoves all of it, at the launch, and decides. Under 15% is tight.\n",
+        "Lines of requests and tokens are the load line of the whole mix: the largest load, as it comes, at which every promise is kept.\nUnder 15% is tight.\n",
     );
     if let Some(first) = first
         && let Some(signal) = &first.first_signal

@@ -1,21 +1,20 @@
 //! What is asked of a fleet, when that is too much, and what becomes of it when something is lost.
 
-use plimsoll_sim::{Incident, Mishap};
-use plimsoll_stats::in_order;
+use plimsoll_load::{
+    Demand, Level, LoadOutcome, LoadVerdict, Resource, SimulateInput, Source, Spell, StudyError,
+    longest_pauses,
+};
+use plimsoll_sim::Mishap;
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
-use crate::sweep::{CurveInput, Judged, hopeless, judge};
-use plimsoll_load::{Demand, Level, Resource, StudyError};
-use plimsoll_load::{SimulateInput, Simulation, Source, Verdict, simulate};
-use plimsoll_load::{Spell, longest_pauses, ps};
+use crate::plan::size::{Question, worst};
+use crate::sweep::{CurveInput, hopeless};
 
 /// Below this share of headroom a resource is tight.
 const TIGHT: f64 = 0.15;
 /// How long a loss at peak is looked at, in seconds.
 const LOSS_SECONDS: f64 = 600.0;
-/// Calls that are looked at for a loss, over all runs.
-const LOSS_CALLS: f64 = 20_000.0;
 
 /// What a row says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -69,11 +68,11 @@ pub struct Loss {
     pub attainment_before: Option<f64>,
     /// The same after it was lost, until the end.
     pub attainment_after: Option<f64>,
-    /// Whether the fleet still keeps up.
-    pub verdict: Option<Verdict>,
+    /// Whether every promise is kept without it, and whether that is sure.
+    pub verdict: LoadVerdict,
     /// Whether every promise is kept before.
     pub kept_before: bool,
-    /// Whether every promise is kept without it.
+    /// Whether every promise is kept without it, as far as is known.
     pub meets: bool,
     /// What is broken first.
     pub fails_by: Option<String>,
@@ -96,10 +95,10 @@ pub(crate) fn level(demand: &Demand, resource: &str) -> Option<(f64, Option<f64>
     Some((of(&row.baseline), row.launch.as_ref().map(of)))
 }
 
-/// The first hour whose mean is further above that of the baseline's busiest than the line is.
+/// The first hour whose mean is above the line, which is so many times the mean of an hour.
 pub(crate) fn runs_out(
     classes: &[Class],
-    baseline_hour: usize,
+    (hour, events): (usize, bool),
     resource: &str,
     factor: f64,
 ) -> Option<usize> {
@@ -117,45 +116,32 @@ pub(crate) fn runs_out(
         });
         each.sum()
     };
-    let line = of(baseline_hour, false)? * factor;
+    let line = of(hour, events)? * factor;
     let hours = classes.iter().map(|c| c.hours.len()).max().unwrap_or(0);
     let over = |hour: &usize| of(*hour, true).is_some_and(|asked| asked > line);
     (0..hours).find(over)
 }
 
-/// What becomes of a fleet at the peak, and of the same without what it has lost, which does not come back while it is looked at.
+/// What becomes of a fleet at the peak, and of the same without what it has lost, all along.
 pub(crate) fn losses(
-    peak: &CurveInput,
+    question: &Question<'_>,
     lost: &[Lost],
-    go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<(Judged, Simulation, Vec<Loss>), StudyError> {
-    let mut fleet = at_peak(peak, LOSS_CALLS, (60.0, 60.0));
-    // The first has lost nothing. They are looked at side by side.
-    let threads = std::mem::replace(&mut fleet.threads, 1);
-    let all = u32::try_from(lost.len() + 1).unwrap_or(u32::MAX);
-    let judged = in_order(threads, all, |i| {
-        let mut without = fleet.clone();
-        let (at, lasts) = (ps(fleet.warm_up), Some(ps(1e6)));
-        let what = (i as usize).checked_sub(1).map_or(&[][..], |i| &lost[i].what);
-        without.incidents =
-            what.iter().map(|what| Incident { at, lasts, what: what.clone() }).collect();
-        let result = simulate(&without, None, go_on)?;
-        Ok((judge(&result, peak), result))
-    });
-    let judged: Result<Vec<_>, StudyError> = judged.into_iter().collect();
-    let mut judged = judged?.into_iter();
-    let Some((whole, seen)) = judged.next() else { return Err(StudyError::Empty) };
-    let each = lost.iter().zip(judged).map(|(lost, (judged, result))| Loss {
-        name: lost.name.clone(),
-        attainment_before: whole.attainment,
-        attainment_after: judged.attainment,
-        verdict: result.verdict,
-        kept_before: whole.may_meet(),
-        meets: judged.may_meet(),
-        fails_by: judged.fails_by,
-    });
-    let each = each.collect();
-    Ok((whole, seen, each))
+) -> Result<(LoadOutcome, Vec<Loss>), StudyError> {
+    let whole = question.load().at(1.0)?;
+    let mut losses = Vec::new();
+    for lost in lost {
+        let after = question.load_without(&lost.what).at(1.0)?;
+        losses.push(Loss {
+            name: lost.name.clone(),
+            attainment_before: worst(&whole).0,
+            attainment_after: worst(&after).0,
+            verdict: after.verdict,
+            kept_before: whole.keeps,
+            meets: after.keeps,
+            fails_by: after.signal,
+        });
+    }
+    Ok((whole, losses))
 }
 
 /// A fleet at the peak as it is looked at for so many calls over all runs, so many seconds of warm-up, and so many that count at least: nothing goes wrong by itself, and no

@@ -31,6 +31,7 @@
 //! ```
 
 mod calibrate;
+mod context;
 mod cost;
 mod curve;
 mod engine_runs;
@@ -107,6 +108,7 @@ pub use plan::{
     PoolWindows, PriceFacts, Proof, Replicas, ReserveAsked, ReserveLine, ResourceRow, ScalingPlan,
     StartupPrice, TokenPrices, UnitOfLoss, WindowCost, expected, plan,
 };
+pub use plimsoll_load::ClassTarget;
 pub use plimsoll_load::{
     AttemptCounts, Binding, BusyHour, CacheHits, Cause, ClassResult, Demand, DemandInput,
     DemandRow, Distribution, Ends, Gaps, GoodputWindow, High, Level, LoadLine, LoadOutcome,
@@ -157,7 +159,6 @@ pub use stress::{
     Stressed, StressedAttainment, StressedCost, StressedResource, Tornado, TornadoBar, TornadoEnd,
     Uncertain, stress,
 };
-pub use sweep::ClassTarget;
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,
     validate_memory,

@@ -1,7 +1,7 @@
 //! The plan: how many replicas of what, with which reserve, where, behind which limits.
 //!
-//! A pool is sized for the busiest hour at the quantile of the demand that is asked for, by simulation: bracketed, then proven on common seeds (`size`). What lies
-//! between is read from the rule through what was sized (`staffing`). Beside what carries the demand there is a reserve, line by line (`reserve`).
+//! A pool is sized for the busiest hour at the quantile of the demand that is asked for: the fewest replicas that carry it ([`plimsoll_load::Load::least`], `size`). What other
+//! hours need is read from the rule through what was sized (`staffing`). Beside what carries the demand there is a reserve, line by line (`reserve`).
 
 mod admit;
 mod alternatives;
@@ -46,13 +46,11 @@ pub use self::result::{Obstacle, Parallelism, Plan, PlannedPool, ReserveLine};
 pub use self::size::{Floor, Proof};
 use self::sizes::{Asked, PoolSize, sizes};
 use self::staffing::Staffing;
-use self::table::{AtPeak, at_peak, table};
+use self::table::{AtPeak, at_peak, placed, table};
 pub use self::table::{FirstToRunOut, ResourceRow};
+use crate::context::Context;
 use crate::headroom::{Loss, Lost};
-use crate::sweep::ClassTarget;
-use plimsoll_load::SimulateInput;
-use plimsoll_load::SimulatedClass;
-use plimsoll_load::{Demand, Span, StudyError};
+use plimsoll_load::{ClassTarget, Demand, Memo, SimulateInput, SimulatedClass, Span, StudyError};
 
 /// What a plan is made from.
 pub struct PlanInput<'a> {
@@ -118,6 +116,20 @@ struct Facts<'a> {
 }
 
 impl PlanInput<'_> {
+    /// The fleet of today: as it is written, whatever is chosen.
+    pub(crate) fn today(&self) -> SimulateInput {
+        let mut fleet = self.fleet.clone();
+        for (pool, facts) in fleet.pools.iter_mut().zip(&self.pools) {
+            pool.life.replicas = facts.now;
+        }
+        fleet
+    }
+
+    /// The hour that is planned for, and whether events count.
+    pub(crate) fn busiest(&self) -> (usize, bool) {
+        self.launch_hour.map_or((self.baseline_hour, false), |hour| (hour, true))
+    }
+
     fn facts(&self) -> Facts<'_> {
         Facts {
             pools: &self.pools,
@@ -187,9 +199,7 @@ const TINY: f64 = 3.0;
 
 /// A fleet that carries the demand, with its reserve, where it is placed, and what it costs: what a plan is built on.
 pub(crate) struct Carried {
-    /// What is asked of the fleet as it is written.
-    pub(crate) today: Asked,
-    /// The same of what was chosen.
+    /// What is asked of the fleet that was chosen.
     pub(crate) asked: Asked,
     /// Every pool and what it needs.
     pub(crate) sized: Vec<PoolSize>,
@@ -215,14 +225,15 @@ pub(crate) struct Carried {
 /// Finds a fleet that carries the demand. What is chosen for a pool replaces what is written of it.
 pub(crate) fn carried(
     input: &mut PlanInput<'_>,
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<Carried, StudyError> {
+    let go_on = context.go_on;
     let (mut obstacles, mut notes) = (Vec::new(), Vec::new());
     let mut asked = Asked::new(input);
-    let floors = asked.let_go(go_on)?;
+    let floors = asked.let_go(context)?;
     obstacles.extend(floors.iter().map(slo_obstacle));
-    let mut sized = sizes(input, &asked, &mut obstacles, go_on)?;
-    let others = tried(input, &asked, &sized, go_on)?;
+    let mut sized = sizes(input, &asked, &mut obstacles, context)?;
+    let others = tried(input, &asked, &sized, context)?;
     let written: Vec<Choice> =
         sized.iter().enumerate().map(|(i, size)| written_choice(input, i, size)).collect();
     let mut found = place(input, &asked, &sized, &written);
@@ -230,15 +241,13 @@ pub(crate) fn carried(
     let as_written: Vec<(PoolFacts, u32)> =
         input.pools.iter().cloned().zip(sized.iter().map(|size| size.replicas.carry())).collect();
     let mut kinds: Vec<Option<usize>> = vec![None; sized.len()];
-    // The fleet of today stays as it is written, whatever is chosen.
-    let today = asked.clone();
     let others: Vec<Choice> = others.into_iter().flatten().collect();
     if !others.is_empty() {
         let choices: Vec<Choice> = written.into_iter().chain(others).collect();
         let better = place(input, &asked, &sized, &choices);
         if cheaper(&better, &found) {
             let chosen = &better.chosen;
-            kinds = choose(input, &mut asked, &mut sized, (&choices, chosen), go_on)?;
+            kinds = choose(input, &mut asked, &mut sized, (&choices, chosen), context)?;
             // What was chosen has been proven since, and may be one more or less. A pool is of one kind.
             let proven: Vec<Choice> = chosen
                 .iter()
@@ -265,7 +274,7 @@ pub(crate) fn carried(
         }
     }
     obstacles.extend(over_quota(input, found.fleet.as_ref()));
-    let mut peak = at_peak(input, &asked, &sized, found.fleet.as_ref(), go_on)?;
+    let mut peak = at_peak(input, &asked, &sized, found.fleet.as_ref(), context)?;
     let claimed = input.reserve.lost != UnitOfLoss::Nothing && !sized.iter().all(|size| size.tiny);
     // What a loss breaks gets more, as long as there is a fleet for it.
     for _ in 0..MORE_FOR_LOSS {
@@ -290,7 +299,7 @@ pub(crate) fn carried(
             break;
         }
         found.fleet = again.fleet;
-        peak = at_peak(input, &asked, &sized, found.fleet.as_ref(), go_on)?;
+        peak = at_peak(input, &asked, &sized, found.fleet.as_ref(), context)?;
     }
     let by_hour: Vec<Hours> =
         sized.iter().enumerate().map(|(i, size)| hours(input, &asked, i, size)).collect();
@@ -306,7 +315,6 @@ pub(crate) fn carried(
         });
     }
     Ok(Carried {
-        today,
         asked,
         sized,
         fleet: found.fleet,
@@ -326,18 +334,20 @@ pub fn plan(
     mut input: PlanInput<'_>,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Plan, StudyError> {
-    let carried = carried(&mut input, go_on)?;
-    built(&input, carried, go_on)
+    let memo = Memo::default();
+    let context = Context { memo: &memo, go_on };
+    let carried = carried(&mut input, context)?;
+    built(&input, carried, context)
 }
 
 /// The plan on a fleet that was found.
 pub(crate) fn built(
     input: &PlanInput<'_>,
     carried: Carried,
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<Plan, StudyError> {
+    let go_on = context.go_on;
     let Carried {
-        today,
         asked,
         mut sized,
         fleet,
@@ -350,7 +360,8 @@ pub(crate) fn built(
         mut alternatives,
         mut notes,
     } = carried;
-    let table = table(input, (&today, &asked), &sized, &budget, go_on)?;
+    let planned_fleet = placed(input, &asked, &sized, fleet.as_ref());
+    let table = table(input, &asked, (&planned_fleet, &sized), &budget, context)?;
     if let Some(by) = &peak.breaks {
         obstacles.push(Obstacle {
             kind: "slo",
@@ -368,10 +379,10 @@ pub(crate) fn built(
             relax: "give its classes retries or a fallback, or ask to survive less (`study.reliability`)".to_owned(),
         });
     }
-    let limits = admit(input, &asked, &mut sized, go_on)?;
+    let limits = admit(input, &asked, &mut sized, context)?;
     let scaling = follow(input, &asked, &sized, &by_hour, &limits, go_on)?;
     let lines = pool_lines(input, &asked, &sized);
-    alternatives.extend(shapes(input, &asked, &sized, go_on)?);
+    alternatives.extend(shapes(input, &asked, &sized, context)?);
     if !go_on() {
         // What was not finished stands in nobody's way.
         obstacles.clear();
@@ -468,7 +479,7 @@ fn choose(
     asked: &mut Asked,
     sized: &mut [PoolSize],
     (choices, chosen): (&[Choice], &[usize]),
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<Vec<Option<usize>>, StudyError> {
     let mut kinds = vec![None; chosen.len()];
     for (pool, choice) in chosen.iter().enumerate() {
@@ -478,11 +489,10 @@ fn choose(
         let candidate = &input.candidates[own];
         let Some(simulated) = &candidate.simulated else { continue };
         asked.run_as(pool, simulated);
-        let question = asked.at_quantile(go_on);
-        let ample = vec![None; input.pools.len()];
+        let question = asked.at_quantile(context);
         let range = (candidate.facts.fewest.max(1), sizes::LOOKED_AT);
         let hint = Some(choices[*choice].carry);
-        let size = question.size(pool, &ample, range, (hint, None), sizes::PROVEN)?;
+        let size = question.size(pool, range, hint)?;
         // The lines that follow the demand are as large a part of it as before.
         let before = sized[pool].replicas;
         let each = f64::from(size.planned) / f64::from(before.carry().max(1));
@@ -546,7 +556,7 @@ fn planned(input: &PlanInput<'_>, pool: usize, size: &PoolSize) -> PlannedPool {
         reserve: lines(size, facts, kept),
         one_replica_carries: own.one,
         carries: own.seen.as_ref().map(|_| staffing.carries(size.replicas.total)),
-        binds: own.binds.clone(),
+        binds: own.binds.map(|cause| cause.word().to_owned()),
         first_signal: own.breaks_by.clone(),
         tiny: size.tiny,
     }

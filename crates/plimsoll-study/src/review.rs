@@ -16,6 +16,7 @@ use self::questions::questions;
 use self::signals::signals;
 use self::verdict::verdict;
 
+use crate::context::Context;
 use crate::cost::Cost;
 use crate::curve::{CurvePoint, shape};
 use crate::fit::Fit;
@@ -222,20 +223,18 @@ pub fn whole(
     at: &(dyn Fn(u32) + Sync),
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Whole, StudyError> {
-    let carried = carried(&mut input.plan, go_on)?;
-    at(300);
-    let stress = tried(&input, &carried, go_on)?;
-    at(650);
-    let (today, asked) = (carried.today.clone(), carried.asked.clone());
-    let planned = placed(&input.plan, &asked, &carried.sized, carried.fleet.as_ref());
-    let plan = built(&input.plan, carried, go_on)?;
-    at(900);
-    let mut now = today.fleet.clone();
-    for (pool, facts) in now.pools.iter_mut().zip(&input.plan.pools) {
-        pool.life.replicas = facts.now;
-    }
-    let fleets = [("today", now, &today.targets), ("planned", planned, &asked.targets)];
     let memo = Memo::default();
+    let context = Context { memo: &memo, go_on };
+    let carried = carried(&mut input.plan, context)?;
+    at(300);
+    let stress = tried(&input, &carried, context)?;
+    at(650);
+    let asked = carried.asked.clone();
+    let planned = placed(&input.plan, &asked, &carried.sized, carried.fleet.as_ref());
+    let plan = built(&input.plan, carried, context)?;
+    at(900);
+    let now = input.plan.today();
+    let fleets = [("today", now, &input.plan.targets), ("planned", planned, &asked.targets)];
     let mut curves = Vec::new();
     for (fleet, own, targets) in fleets {
         if own.pools.iter().all(|pool| pool.life.replicas == 0) && own.providers.is_empty() {
@@ -381,7 +380,7 @@ fn method(performance: &[PoolPerformance], from: &str, demand: &Demand) -> Metho
         "Memory is computed from the model's shapes, byte by byte, as the engine's version budgets it.".to_owned(),
         "Step times are a bounded model of compute, memory bandwidth, collectives and host work; no step is faster than physics.".to_owned(),
         "Fleets are simulated event by event on the hours that decide (the busiest without events, the busiest with them, the steepest rise, losses at the peak); other hours are read from the service curve.".to_owned(),
-        "Lines of the launch table move one lever by itself; `mix` moves all of it and decides. Lines are known to 12%, those of hard times to 15%.".to_owned(),
+        "The load line is the largest load, in multiples of the busiest hour as it comes, at which every promise is kept, as at every smaller one that was tried; loads are tried in steps of 4%, each until chance could have said otherwise one time in twenty, or the budget of calls is spent. Step times are taken for right. Lines in hard times are of each pool by itself, with a sixth of that budget.".to_owned(),
     ];
     let validation = performance.iter().flat_map(|own| {
         let bands = [

@@ -21,8 +21,9 @@ pub use self::result::{
 };
 pub use self::tornado::{Lever, Uncertain};
 pub use self::trigger::{Comparison, Condition};
+use crate::context::Context;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, carried};
-use plimsoll_load::StudyError;
+use plimsoll_load::{Memo, StudyError};
 
 /// What is tried, and on what.
 pub struct StressInput<'a> {
@@ -122,18 +123,20 @@ pub fn stress(
 ) -> Result<StressResult, StudyError> {
     // Ways that are only told are a plan's business.
     input.plan.candidates.retain(|candidate| candidate.may_choose);
-    let carried = carried(&mut input.plan, go_on)?;
-    tried(&input, &carried, go_on)
+    let memo = Memo::default();
+    let context = Context { memo: &memo, go_on };
+    let carried = carried(&mut input.plan, context)?;
+    tried(&input, &carried, context)
 }
 
 /// Tries everything on a fleet that was found.
 pub(crate) fn tried(
     input: &StressInput<'_>,
     carried: &Carried,
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<StressResult, StudyError> {
     let fleets = Fleets::of(input, carried);
-    let field = Field { input, carried, fleets: &fleets, go_on };
+    let field = Field { input, carried, fleets: &fleets, context };
     let reference = Stress::none("reference", "the busiest hour");
     let mut subjects = vec![field.subject(&reference)];
     subjects.extend(input.stresses.iter().map(|stress| field.subject(stress)));
@@ -155,7 +158,7 @@ pub(crate) fn tried(
             carried.obstacles[0].what
         ));
     }
-    if !go_on() {
+    if !(context.go_on)() {
         notes.push(
             "the time was up before everything was tried: no number here is finished".to_owned(),
         );

@@ -1,21 +1,19 @@
 //! What becomes of the answer when levers move: at once and about, or a moment later and simulated.
 //!
-//! At once, each pool is looked at by itself in short runs, close to where its line is expected, on the seeds that the unmoved scenario was looked at with: what a short look
-//! overlooks cancels out against the simulated line of that. `docs/model.md`, "What-ifs", has the error that this leaves.
+//! The simulated answer is the load line of the fleet as it was moved. At once, the same is asked with few calls, of the fleet as it was moved and of the one that was not: what a
+//! short look overlooks cancels out against the load line of that. `docs/model.md`, "What-ifs", has the error that this leaves.
 
+use plimsoll_load::{
+    ClassTarget, Demand, Effort, Level, Load, LoadLine, LoadOutcome, LoadQuestion, Memo, Resource,
+    SimulateInput, StudyError,
+};
 use plimsoll_sim::Target;
-use plimsoll_stats::in_order;
 use plimsoll_workload::Shift;
 use serde::Serialize;
 
 use crate::headroom::RowVerdict;
-use crate::plan::size::{AMPLE, Question, comes_to};
-use crate::plan::sizes::{Asked, Warm};
+use crate::plan::sizes::Warm;
 use crate::plan::{MONTH, PlanInput, PoolFacts, TokenPrices, nodes};
-use crate::sweep::{Alone, ClassTarget, CurveInput, Sweep, binds, judge};
-use plimsoll_load::SimulateInput;
-use plimsoll_load::SimulatedClass;
-use plimsoll_load::{Demand, Level, Resource, StudyError};
 
 /// What may be moved; 1, or 0 for what is lost, is as the scenario says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -56,21 +54,15 @@ impl WhatIfLevers {
             cache_hit: self.cache_hit,
         }
     }
-
-    /// Whether requests take as long as before where nobody waits.
-    fn as_long(&self) -> bool {
-        let lengths = Shift { rate: 1.0, ..self.shift() };
-        lengths == Shift::NONE
-    }
 }
 
 /// How an answer was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhatIfBasis {
-    /// Pools by themselves in short runs.
+    /// Short runs, held against the load line of what nothing has moved in.
     Approximate,
-    /// The whole fleet, load by load.
+    /// The load line.
     Simulated,
 }
 
@@ -183,71 +175,34 @@ pub struct WhatIfBase {
     pools: Vec<PoolFacts>,
     token_prices: Vec<Option<TokenPrices>>,
     demand: Demand,
-    threads: usize,
-    /// What each pool carries by itself with nothing moved, and how long its calls take alone.
-    own: Vec<Looked>,
-    /// What the simulated line of each is of that; none before it was.
-    of_simulated: Option<Vec<f64>>,
+    /// What each component carries with nothing moved, in short runs.
+    short: Vec<LoadLine>,
+    /// Its load line; none before it was asked for.
+    simulated: Option<Vec<LoadLine>>,
     notes: Vec<String>,
 }
 
-/// A pool by itself.
-#[derive(Clone, Debug, Default)]
-struct Looked {
-    /// The most that keeps every promise, and the next that does not.
-    holds: Option<f64>,
-    fails: Option<f64>,
-    binds: Option<String>,
-    signal: Option<String>,
-    alone: Option<Alone>,
-    /// Loads, and the tasks that came and were good a second.
-    seen: Vec<(f64, f64, f64)>,
-    /// Whether anybody comes to it.
-    met: bool,
-    /// Replicas that it had.
-    replicas: f64,
+/// What an answer at once may cost.
+const AT_ONCE: Effort = Effort { calls_per_load: 3_000, calls: 12_000, ..Effort::BRIEF };
+
+/// What one component carries.
+#[derive(Clone, Debug)]
+struct Carries {
+    line: LoadLine,
+    /// What its line is multiplied by: what a short look overlooks, and levers that move like a load.
+    times: f64,
 }
 
-impl Looked {
-    /// Loads as multiples of another demand.
-    fn scale(&mut self, times: f64) {
-        let ends = [&mut self.holds, &mut self.fails];
-        ends.into_iter().flatten().for_each(|load| *load *= times);
-        self.seen.iter_mut().for_each(|own| own.0 *= times);
+impl Carries {
+    /// The largest load that keeps every promise; none where none does, or all do.
+    fn holds(&self) -> Option<f64> {
+        self.line.holds.filter(|_| !self.line.beyond).map(|load| load * self.times)
     }
 
-    /// Between the two.
-    fn line(&self) -> Option<f64> {
-        match (self.holds, self.fails) {
-            (Some(holds), Some(fails)) => Some((holds * fails).sqrt()),
-            _ => None,
-        }
+    fn weight(&self) -> f64 {
+        if self.line.beyond { f64::INFINITY } else { self.holds().unwrap_or(0.0) }
     }
 }
-
-/// How closely a pool is looked at.
-struct Effort {
-    runs: u32,
-    /// Calls of each load, over all runs.
-    calls: f64,
-    /// How often a load is looked at again, four times as long, where it is not clear whether promises are kept.
-    longer: u32,
-    /// A line is known to this share of its load.
-    edge: f64,
-    /// Loads that show the shape, in multiples of the line.
-    shown: &'static [f64],
-}
-
-const AT_ONCE: Effort = Effort { runs: 1, calls: 3_000.0, longer: 0, edge: 0.05, shown: &[1.6] };
-const SIMULATED: Effort =
-    Effort { runs: 4, calls: 10_000.0, longer: 1, edge: 0.03, shown: &[0.5, 0.75, 1.25, 1.7] };
-/// Calls of tasks that make many cost more to look at, and their tasks take longer than any look at once.
-const CALLS_OF_MANY: f64 = 0.6;
-/// Loads are tried in steps of so many times, then of its square, and so on, until one is too much and one is not.
-const STEP: f64 = 1.12;
-const STEPS: u32 = 8;
-/// An output token is about as much work as so many prompt tokens: to know where to begin.
-const OUTPUT_WORK: f64 = 8.0;
 
 impl WhatIfBase {
     /// Looks at what nothing has moved in.
@@ -256,44 +211,47 @@ impl WhatIfBase {
         notes: Vec<String>,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, StudyError> {
-        let asked = Asked::new(input);
-        let mut fleet = asked.fleet.clone();
-        for (pool, facts) in fleet.pools.iter_mut().zip(&input.pools) {
-            pool.life.replicas = facts.now;
-        }
+        let (hour, events) = input.busiest();
         let mut base = Self {
-            fleet,
-            targets: asked.targets.clone(),
-            hour: asked.hour,
-            events: asked.events,
-            at: (input.label)(asked.hour),
+            fleet: input.today(),
+            targets: input.targets.clone(),
+            hour,
+            events,
+            at: (input.label)(hour),
             pools: input.pools.clone(),
             token_prices: input.token_prices.clone(),
             demand: input.demand.clone(),
-            threads: input.fleet.threads,
-            own: Vec::new(),
-            of_simulated: None,
+            short: Vec::new(),
+            simulated: None,
             notes,
         };
-        base.own = base.look(&base.fleet, &WhatIfLevers::NONE, &AT_ONCE, go_on)?;
+        base.short = base.lines(&base.fleet, AT_ONCE, go_on)?;
         Ok(base)
     }
 
-    /// Simulates what nothing has moved in, so that what is said at once is held against it from now on.
+    /// Asks for the load line of what nothing has moved in, so that what is said at once is held against it from now on.
     pub fn anchor(&mut self, go_on: &(dyn Fn() -> bool + Sync)) -> Result<WhatIf, StudyError> {
-        let looked = self.look(&self.fleet, &WhatIfLevers::NONE, &SIMULATED, go_on)?;
-        let simulated = self.concluded(WhatIfBasis::Simulated, &WhatIfLevers::NONE, &looked);
-        let of = |(own, found): (&Looked, &Looked)| match (own.line(), found.line()) {
-            (Some(own), Some(found)) => found / own,
-            _ => 1.0,
-        };
-        self.of_simulated = go_on().then(|| self.own.iter().zip(&looked).map(of).collect());
-        Ok(simulated)
+        let lines = self.lines(&self.fleet, Effort::USUAL, go_on)?;
+        self.simulated = go_on().then(|| lines.clone());
+        let carries = lines.into_iter().map(|line| Carries { line, times: 1.0 }).collect();
+        Ok(self.concluded(WhatIfBasis::Simulated, &WhatIfLevers::NONE, carries))
     }
 
-    /// Whether what is said at once is held against a simulation.
+    /// Whether what is said at once is held against a load line.
     pub fn is_anchored(&self) -> bool {
-        self.of_simulated.is_some()
+        self.simulated.is_some()
+    }
+
+    /// The load line of each component of a fleet.
+    fn lines(
+        &self,
+        fleet: &SimulateInput,
+        effort: Effort,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<LoadLine>, StudyError> {
+        let (hour, events) = (self.hour, self.events);
+        let question = LoadQuestion { fleet, targets: &self.targets, hour, events, lost: &[] };
+        Load::of(&question, &Memo::default(), go_on).with(effort).lines()
     }
 
     /// The fleet as levers have it.
@@ -317,40 +275,24 @@ impl WhatIfBase {
         self.pools.iter().map(|facts| times(facts).max(0.0) as u32).collect()
     }
 
-    /// Each pool by itself, side by side.
-    fn look(
-        &self,
-        fleet: &SimulateInput,
-        levers: &WhatIfLevers,
-        effort: &Effort,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<Looked>, StudyError> {
-        let question =
-            Question { fleet, targets: &self.targets, hour: self.hour, events: self.events, go_on };
-        // Without pools, all of it is one.
-        let count = u32::try_from(fleet.pools.len().max(1)).unwrap_or(u32::MAX);
-        let all = in_order(self.threads, count, |i| {
-            let before = self.own.get(i as usize);
-            look_at(&question, &self.fleet, i as usize, levers, effort, before)
-        });
-        all.into_iter().collect()
-    }
-
     /// What becomes of the answer, at once.
     pub fn approximate(
         &self,
         levers: &WhatIfLevers,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<WhatIf, StudyError> {
-        let mut looked = self.looked(levers, &AT_ONCE, go_on)?;
-        if let Some(of_simulated) = &self.of_simulated {
-            for (own, times) in looked.iter_mut().zip(of_simulated) {
-                own.scale(*times);
+        let mut carries = self.moved_lines(levers, AT_ONCE, &self.short, go_on)?;
+        for (own, (short, known)) in
+            carries.iter_mut().zip(self.short.iter().zip(self.simulated.iter().flatten()))
+        {
+            let holds = |line: &LoadLine| line.holds.filter(|_| !line.beyond);
+            if let Some((short, known)) = holds(short).zip(holds(known)) {
+                own.times *= known / short;
             }
         }
-        let mut result = self.concluded(WhatIfBasis::Approximate, levers, &looked);
-        if self.of_simulated.is_none() {
-            let note = "not held against a simulation yet, and further off until it is";
+        let mut result = self.concluded(WhatIfBasis::Approximate, levers, carries);
+        if self.simulated.is_none() {
+            let note = "not held against the load line yet, and further off until it is";
             result.notes.push(note.to_owned());
         }
         Ok(result)
@@ -362,40 +304,88 @@ impl WhatIfBase {
         levers: &WhatIfLevers,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<WhatIf, StudyError> {
-        let looked = self.looked(levers, &SIMULATED, go_on)?;
-        Ok(self.concluded(WhatIfBasis::Simulated, levers, &looked))
+        let known = self.simulated.as_deref().unwrap_or_default();
+        let carries = self.moved_lines(levers, Effort::USUAL, known, go_on)?;
+        Ok(self.concluded(WhatIfBasis::Simulated, levers, carries))
     }
 
-    /// Each pool with levers moved. So many times as many is a load like another: the line is where it was, of more.
-    fn looked(
+    /// Each component with levers moved. So many times as many is a load like another: the line is where it was, of more.
+    fn moved_lines(
         &self,
         levers: &WhatIfLevers,
-        effort: &Effort,
+        effort: Effort,
+        unmoved: &[LoadLine],
         go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<Looked>, StudyError> {
-        let unscaled = WhatIfLevers { demand: 1.0, ..*levers };
-        let mut looked = self.look(&self.moved(&unscaled), &unscaled, effort, go_on)?;
-        looked.iter_mut().for_each(|own| own.scale(1.0 / levers.demand));
-        Ok(looked)
+    ) -> Result<Vec<Carries>, StudyError> {
+        let unscaled = WhatIfLevers { demand: 1.0, startup: 1.0, ..*levers };
+        let lines = match unscaled == WhatIfLevers::NONE && !unmoved.is_empty() {
+            true => unmoved.to_vec(),
+            false => self.lines(&self.moved(&unscaled), effort, go_on)?,
+        };
+        let times = 1.0 / levers.demand;
+        Ok(lines.into_iter().map(|line| Carries { line, times }).collect())
     }
 
-    /// A fleet carries what the first of its pools to give way carries.
-    fn concluded(&self, basis: WhatIfBasis, levers: &WhatIfLevers, looked: &[Looked]) -> WhatIf {
+    /// A fleet carries what the first of its components to give way carries.
+    fn concluded(
+        &self,
+        basis: WhatIfBasis,
+        levers: &WhatIfLevers,
+        carries: Vec<Carries>,
+    ) -> WhatIf {
         let fleet = self.moved(levers);
-        let weakest = weakest(looked);
-        let mut line = WhatIfLine {
-            load: weakest.and_then(|(_, own)| own.line()),
-            beyond: weakest.is_some_and(|(_, own)| own.fails.is_none() && own.holds.is_some()),
-            ..WhatIfLine::default()
-        };
-        if let Some((i, own)) = weakest {
-            line.binds.clone_from(&own.binds);
-            line.first_signal.clone_from(&own.signal);
-            line.of = fleet.pools.get(i).map(|pool| pool.name.clone());
-        }
-        let by_pool: Vec<Option<f64>> = looked.iter().map(Looked::line).collect();
-        let (curve, notes) = (together(looked), self.notes.clone());
+        let weakest = carries.iter().min_by(|a, b| a.weight().total_cmp(&b.weight()));
+        let line = weakest.map_or_else(
+            || WhatIfLine { beyond: true, ..WhatIfLine::default() },
+            |own| WhatIfLine {
+                load: own.holds(),
+                beyond: own.line.beyond,
+                requests_per_s: None,
+                binds: own.line.cause.map(|cause| cause.word().to_owned()),
+                of: own.line.of.clone(),
+                first_signal: own.line.signal.clone(),
+            },
+        );
+        // Pools of one component grow in proportion.
+        let by_pool: Vec<Option<f64>> = (0..fleet.pools.len())
+            .map(|pool| carries.iter().find(|own| own.line.pools.contains(&pool))?.holds())
+            .collect();
+        let (curve, notes) = (self.curve(&fleet, &carries), self.notes.clone());
         self.said(basis, levers, &fleet, (line, &by_pool), curve, notes)
+    }
+
+    /// What comes and is good at the loads that were tried where the fleet gives way first.
+    fn curve(&self, fleet: &SimulateInput, carries: &[Carries]) -> Vec<WhatIfPoint> {
+        let weakest = carries.iter().min_by(|a, b| a.weight().total_cmp(&b.weight()));
+        let Some(weakest) = weakest else { return Vec::new() };
+        let per_s = |name: &str| {
+            let class = fleet.classes.iter().find(|own| own.class.name == name);
+            class.map_or(0.0, |own| own.rate(self.hour, self.events))
+        };
+        let seen = |own: &Carries| -> Vec<(f64, f64, f64)> {
+            let point = |tried: &LoadOutcome| {
+                let load = tried.load * own.times;
+                let (mut came, mut good) = (0.0, 0.0);
+                for class in &tried.classes {
+                    let rate = per_s(&class.class) * load;
+                    came += rate;
+                    good += rate * class.attainment.unwrap_or(0.0);
+                }
+                (load, came, good)
+            };
+            own.line.tried.iter().filter(|tried| tried.load > 0.0).map(point).collect()
+        };
+        let each: Vec<Vec<(f64, f64, f64)>> = carries.iter().map(seen).collect();
+        let points = seen(weakest).into_iter().map(|(load, ..)| {
+            let (mut offered, mut good) = (0.0, 0.0);
+            for own in &each {
+                let (came, kept) = read(own, load);
+                offered += came;
+                good += kept;
+            }
+            WhatIfPoint { load, offered_per_s: offered, goodput_per_s: good }
+        });
+        points.collect()
     }
 
     fn said(
@@ -530,15 +520,6 @@ impl WhatIfBase {
     }
 }
 
-/// The pool that gives way first, of those that anybody comes to.
-fn weakest(all: &[Looked]) -> Option<(usize, &Looked)> {
-    let met = all.iter().enumerate().filter(|(_, own)| own.met);
-    met.min_by(|a, b| {
-        let at = |own: &Looked| own.line().or(own.holds).unwrap_or(0.0);
-        at(a.1).total_cmp(&at(b.1))
-    })
-}
-
 /// Calls, fresh and output tokens a second of an hour.
 fn expected(fleet: &SimulateInput, hour: usize, events: bool) -> [f64; 3] {
     let mut sums = [0.0; 3];
@@ -552,177 +533,6 @@ fn expected(fleet: &SimulateInput, hour: usize, events: bool) -> [f64; 3] {
         }
     }
     sums
-}
-
-/// A pool by itself, in short runs around where its line is expected.
-fn look_at(
-    question: &Question<'_>,
-    unmoved: &SimulateInput,
-    pool: usize,
-    levers: &WhatIfLevers,
-    effort: &Effort,
-    before: Option<&Looked>,
-) -> Result<Looked, StudyError> {
-    let whole = question.fleet.pools.is_empty();
-    let mut input = match whole {
-        true => CurveInput {
-            fleet: question.fleet.clone(),
-            targets: question.targets.to_vec(),
-            hour: question.hour,
-            events: question.events,
-            points: 0,
-            calls: effort.calls,
-            longer: 0,
-            by_resource: false,
-        },
-        false => question.of_pool(pool, &vec![None; question.fleet.pools.len()]),
-    };
-    input.fleet.threads = 1;
-    let mut sweep = Sweep::new(&input, question.go_on);
-    let mut looked = Looked::default();
-    if sweep.rate <= 0.0 {
-        return Ok(looked);
-    }
-    looked.met = true;
-    let n = question.fleet.pools.get(pool).map(|pool| pool.life.replicas);
-    looked.replicas = n.map_or(1.0, f64::from);
-    if n == Some(0) {
-        (looked.fails, looked.signal) = (Some(0.0), Some("errors".to_owned()));
-        return Ok(looked);
-    }
-    sweep.base.runs = effort.runs;
-    let alone = before.and_then(|own| own.alone.as_ref()).filter(|_| levers.as_long());
-    match alone {
-        Some(alone) => sweep.settle_as(alone),
-        None => {
-            let mut replicas: Vec<u32> = sweep.base.pools.iter().map(|p| p.life.replicas).collect();
-            let own = replicas.clone();
-            if let Some(n) = replicas.get_mut(pool) {
-                *n = AMPLE;
-            }
-            sweep.set_replicas(&replicas);
-            let unkept = sweep.settle()?;
-            sweep.set_replicas(&own);
-            if let Some((signal, _)) = unkept {
-                (looked.fails, looked.signal) = (Some(0.0), Some(signal));
-                return Ok(looked);
-            }
-        }
-    }
-    looked.alone = Some(sweep.alone());
-    let calls = |c: &SimulatedClass| c.class.task.mean_requests();
-    let several = input.fleet.classes.iter().any(|class| calls(class) > 2.0);
-    let many = if several { CALLS_OF_MANY } else { 1.0 };
-    let mut broke: Option<(f64, Option<String>, Option<String>)> = None;
-    let mut seen: Vec<(f64, f64, f64)> = Vec::new();
-    let mut meets = |load: f64| {
-        let (mut calls, mut again) = (effort.calls * many, effort.longer);
-        let (result, judged) = loop {
-            sweep.begin_busy();
-            let result = sweep.run(Shift { rate: load, ..Shift::NONE }, calls)?;
-            let judged = judge(&result, &input);
-            if judged.sure || again == 0 || !(question.go_on)() {
-                break (result, judged);
-            }
-            (calls, again) = (calls * 4.0, again - 1);
-        };
-        let meets = judged.meets;
-        let seconds = result.seconds * f64::from(result.runs);
-        let (came, good) = result
-            .classes
-            .iter()
-            .fold((0, 0), |(came, good), class| (came + class.offered, good + class.good));
-        seen.push((load, came as f64 / seconds, good as f64 / seconds));
-        if !meets && broke.as_ref().is_none_or(|(at, ..)| load < *at) {
-            let (what, _) = binds(&result, judged.fails_by.as_deref());
-            broke = Some((load, what, judged.fails_by));
-        }
-        Ok(meets)
-    };
-    let from = guess(question, unmoved, pool, before);
-    (looked.holds, looked.fails) = edge(&mut meets, from, effort.edge, question.go_on)?;
-    if let (Some(around), true) = (looked.line().or(looked.holds), before.is_some()) {
-        for share in effort.shown {
-            meets(around * share)?;
-        }
-    }
-    if let Some((_, what, signal)) = broke {
-        (looked.binds, looked.signal) = (what, signal);
-    }
-    seen.sort_by(|a, b| a.0.total_cmp(&b.0));
-    looked.seen = seen;
-    Ok(looked)
-}
-
-/// The largest load that keeps all promises, and the next that does not: looked for from a guess, in steps that grow.
-fn edge(
-    meets: &mut impl FnMut(f64) -> Result<bool, StudyError>,
-    mut load: f64,
-    edge: f64,
-    go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<(Option<f64>, Option<f64>), StudyError> {
-    let (mut low, mut high, mut step) = (None, None, STEP);
-    for _ in 0..STEPS {
-        match meets(load)? {
-            true => (low, load) = (Some(load), load * step),
-            false => (high, load) = (Some(load), load / step),
-        }
-        if low.is_some() && high.is_some() || !go_on() {
-            break;
-        }
-        step = (step * step).min(4.0);
-    }
-    while let (Some(below), Some(above)) = (low, high)
-        && above / below > 1.0 + edge
-        && go_on()
-    {
-        let middle = f64::sqrt(below * above);
-        if meets(middle)? { low = Some(middle) } else { high = Some(middle) }
-    }
-    Ok((low, high))
-}
-
-/// Where a line is expected: where it was before, for as many replicas and as much work.
-fn guess(
-    question: &Question<'_>,
-    unmoved: &SimulateInput,
-    pool: usize,
-    before: Option<&Looked>,
-) -> f64 {
-    let Some((own, line)) = before.and_then(|own| Some((own, own.line().or(own.holds)?))) else {
-        return 1.0;
-    };
-    let work = |fleet: &SimulateInput| -> f64 {
-        let own = fleet.classes.iter().filter(|class| {
-            fleet.pools.is_empty() || comes_to(class, question.fleet).contains(&pool)
-        });
-        own.map(|class| {
-            let Some(hour) = class.class.hours.get(question.hour) else { return 0.0 };
-            let shift = hour.changed(question.events);
-            let (fresh, output) = class.class.task.expected(&shift);
-            hour.rate * shift.rate * (fresh + OUTPUT_WORK * output)
-        })
-        .sum()
-    };
-    let (now, then) = (work(question.fleet), work(unmoved));
-    let ratio = if now > 0.0 && then > 0.0 { then / now } else { 1.0 };
-    let replicas = question.fleet.pools.get(pool).map_or(1.0, |p| f64::from(p.life.replicas));
-    (line * ratio * replicas.max(1.0) / own.replicas.max(1.0)).clamp(0.02, 50.0)
-}
-
-/// The curve of all pools: what each gives at loads of its own, read where the weakest was looked at.
-fn together(all: &[Looked]) -> Vec<WhatIfPoint> {
-    let Some((_, weakest)) = weakest(all) else { return Vec::new() };
-    let points = weakest.seen.iter().map(|(load, ..)| {
-        let (mut offered, mut good) = (0.0, 0.0);
-        for own in all.iter().filter(|own| own.met) {
-            let (came, kept) = read(&own.seen, *load);
-            offered += came;
-            good += kept;
-        }
-        WhatIfPoint { load: *load, offered_per_s: offered, goodput_per_s: good }
-    });
-    points.collect()
 }
 
 /// What came and was good at a load: on a straight line between what was seen, in proportion before and after.

@@ -7,7 +7,7 @@ use super::{stop, verdict_cell};
 use crate::chart::service::reserve_chart;
 use crate::cost::dollars as cents;
 use crate::page::{Block, Cell, Section, Table, Tone};
-use crate::plan::{between, dollars, number, share};
+use crate::plan::{dollars, number, proof_text, sentence, share};
 use crate::text::{plain_percent, shown_level};
 
 pub(super) fn verdict(review: &Review) -> Section {
@@ -283,21 +283,11 @@ fn pool_blocks(own: &mut Section, i: usize, pool: &PlannedPool) {
     }
     own.table(table);
     if let Some(proof) = &pool.proof {
-        own.text(format!(
-            "Seen in {} runs on common seeds: {} replicas, {} good{}; {} replicas, {}{}{}.",
-            proof.runs,
-            proof.n,
-            share(proof.attainment),
-            between(proof.interval),
-            proof.n_minus_1,
-            share(proof.attainment_minus_1),
-            between(proof.interval_minus_1),
-            if proof.proven { "" } else { ": too close to say which, so it is a range" }
-        ));
+        own.text(format!("{}.", sentence(&proof_text(proof))));
     }
     if let (Some(binds), Some(signal)) = (&pool.binds, &pool.first_signal) {
         let binds = binds.replace('_', " ");
-        own.text(format!("With one fewer {binds} binds, and {signal} shows it first."));
+        own.text(format!("With too few {binds} binds, and {signal} shows it first."));
     }
     if let Some(span) = pool.if_steps_differ.filter(|span| span.high > span.low) {
         own.text(format!(

@@ -183,7 +183,6 @@ fn plan() -> Plan {
                 interval_minus_1: span(0.978, 0.984),
                 breaks_by: Some("ttft".to_owned()),
                 proven: true,
-                runs: 8,
                 seconds: 600.0,
             }),
             reserve: vec![
@@ -311,7 +310,7 @@ fn plan() -> Plan {
             name: "one node".to_owned(),
             attainment_before: Some(0.998),
             attainment_after: Some(0.991),
-            verdict: Some(Verdict::Stable),
+            verdict: LoadVerdict::Carried,
             kept_before: true,
             meets: true,
             fails_by: None,

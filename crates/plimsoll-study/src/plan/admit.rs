@@ -3,18 +3,16 @@
 use plimsoll_stats::{Seed, quantile};
 use plimsoll_workload::Shift;
 
-use super::size::{Question, comes_to};
+use super::size::Question;
 use super::sizes::{Asked, PoolSize};
 use super::staffing::Staffing;
 use super::{ClassLabels, PlanInput};
+use crate::context::Context;
 use crate::limits::{
     ContextPoint, Contexts, EngineLimits, LimitMargins, LimitedClass, LimitsInput, PoolLimits,
     PrefillPace, Promises, ReplicaAtLine, limits,
 };
-use crate::sweep::Sweep;
-use plimsoll_load::SimulatedClass;
-use plimsoll_load::StudyError;
-use plimsoll_load::{ClassResult, Simulation};
+use plimsoll_load::{ClassResult, SimulatedClass, Simulation, StudyError, pools_serving};
 
 /// Chance may bring a quarter more sequences than were seen; what is being generated gets a fifth longer to finish.
 const MARGINS: LimitMargins =
@@ -100,9 +98,9 @@ pub(crate) fn admit(
     input: &PlanInput<'_>,
     asked: &Asked,
     sizes: &mut [PoolSize],
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<Vec<PoolLimits>, StudyError> {
-    let question = asked.at_quantile(go_on);
+    let question = asked.at_quantile(context);
     let mut all = Vec::new();
     for (pool, size) in sizes.iter_mut().enumerate() {
         let (pace, line) = watched(&question, pool, size)?;
@@ -120,7 +118,7 @@ pub(crate) fn admit(
             .classes
             .iter()
             .enumerate()
-            .filter(|(_, class)| comes_to(class, &asked.fleet).contains(&pool))
+            .filter(|(_, class)| pools_serving(class, &asked.fleet).contains(&pool))
             .collect();
         let classes: Vec<&SimulatedClass> = own.iter().map(|(_, class)| *class).collect();
         let (lengths, outputs) = drawn(&classes, asked.hour, asked.events, input.fleet.seed);
@@ -140,7 +138,7 @@ pub(crate) fn admit(
         let generation = generation.reduce(f64::max);
         let first = seen.classes.iter().filter_map(|c| c.ttft_ms).map(|d| d.p99 / 1e3);
         let first = first.reduce(f64::max);
-        let floor = size.own.alone.as_ref().and_then(|alone| alone.ttft_s);
+        let floor = size.own.ttft_alone_s;
         all.push(limits(&LimitsInput {
             pool: input.fleet.pools[pool].name.clone(),
             engine: EngineLimits {
@@ -228,21 +226,18 @@ fn watched(
     pool: usize,
     size: &PoolSize,
 ) -> Result<(Option<f64>, Option<Simulation>), StudyError> {
-    let Some(alone) = &size.own.alone else { return Ok((None, None)) };
-    let input = question.of_pool(pool, &vec![None; question.fleet.pools.len()]);
-    let mut sweep = Sweep::new(&input, question.go_on);
-    let mut replicas: Vec<u32> = input.fleet.pools.iter().map(|p| p.life.replicas).collect();
+    if size.own.seen.is_none() {
+        return Ok((None, None));
+    }
     let carry = size.replicas.carry().max(1);
-    replicas[pool] = carry;
-    sweep.set_replicas(&replicas);
-    sweep.settle_as(alone);
-    sweep.base.runs = 1;
+    let fleet = question.with_replicas(pool, carry);
     let carries = Staffing::new(carry, size.own.one).carries(carry);
     let load = if carries > WELL_BELOW { carries * SHORT_OF } else { 1.0 };
-    let budget = input.fleet.pools[pool].life.limits.max_num_batched_tokens;
-    let mut pace = PrefillPace::new(&input.fleet.pools[pool].name, budget);
-    let seen = sweep.watched(load, CALLS_WATCHED, &mut pace)?;
-    Ok((pace.tokens_per_s(), (load > 1.0).then_some(seen)))
+    let budget = fleet.pools[pool].life.limits.max_num_batched_tokens;
+    let mut pace = PrefillPace::new(&fleet.pools[pool].name, budget);
+    let own = Question { fleet: &fleet, ..*question }.load();
+    let seen = own.pool_shown(pool, load, CALLS_WATCHED, Some(&mut pace))?;
+    Ok((pace.tokens_per_s(), seen.filter(|_| load > 1.0)))
 }
 
 /// So many times the demand is well below what is carried; and what is carried is looked at a little short of where it ends.

@@ -6,12 +6,11 @@ use serde::Serialize;
 
 use super::place::Choice;
 use super::result::Parallelism;
-use super::size::{Floor, Question, comes_to};
-use super::sizes::{ABOUT, Asked, LOOKED_AT, PoolSize};
+use super::size::{Floor, Question};
+use super::sizes::{Asked, LOOKED_AT, PoolSize};
 use super::{MONTH, PlanInput, PoolFacts, nodes};
-use crate::sweep::ClassTarget;
-use plimsoll_load::StudyError;
-use plimsoll_load::{SimulateInput, SimulatedPool};
+use crate::context::Context;
+use plimsoll_load::{ClassTarget, SimulateInput, SimulatedPool, StudyError, pools_serving};
 
 /// Another way to run a pool.
 #[derive(Clone, Debug)]
@@ -90,13 +89,13 @@ pub(crate) fn tried(
     input: &PlanInput<'_>,
     asked: &Asked,
     sizes: &[PoolSize],
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<Vec<(Tried, Option<Choice>)>, StudyError> {
     let candidates = &input.candidates;
     let all = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
     let carries: Vec<(u32, Option<f64>)> =
         sizes.iter().map(|size| (size.replicas.carry(), size.own.one)).collect();
-    let question = asked.at_quantile(go_on);
+    let question = asked.at_quantile(context);
     let found = in_order(input.fleet.threads, all, |i| -> Result<Tried, StudyError> {
         let candidate = &candidates[i as usize];
         let Some(simulated) = &candidate.simulated else {
@@ -115,7 +114,7 @@ pub(crate) fn tried(
         }
         let (carry, one) = carries[candidate.pool];
         // As many times as many as one of the plan's carries more than one of these.
-        let own = question.one(candidate.pool, one.unwrap_or(0.1))?;
+        let own = question.one(candidate.pool)?;
         let carry = own.zip(one).map(|(own, one)| {
             let times = f64::from(carry) * one / own;
             (times - 1e-6).ceil().max(1.0) as u32
@@ -261,11 +260,11 @@ pub(crate) fn shapes(
     input: &PlanInput<'_>,
     asked: &Asked,
     sizes: &[PoolSize],
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<Vec<Alternative>, StudyError> {
     let mut fleet = asked.fleet.clone();
     fleet.threads = 1;
-    let question = Question { fleet: &fleet, ..asked.at_quantile(go_on) };
+    let question = Question { fleet: &fleet, ..asked.at_quantile(context) };
     let carries: Vec<(u32, u32, Option<f64>)> = sizes
         .iter()
         .map(|size| (size.replicas.carry(), size.replicas.reserve(), size.own.one))
@@ -381,12 +380,7 @@ fn aggregated(
     let floor = question.floor(pool)?.map(|floor| not_kept(&floor));
     let carry = match &floor {
         Some(_) => None,
-        None => {
-            let ample = vec![None; fleet.pools.len()];
-            let own =
-                question.size(pool, &ample, (1, LOOKED_AT), (Some(mine + other), None), ABOUT)?;
-            (!own.too_few).then_some(own.planned)
-        }
+        None => question.needs(pool, (1, LOOKED_AT), Some(mine + other))?,
     };
     Ok(Outline {
         kind: "aggregated",
@@ -435,8 +429,7 @@ fn disaggregated(
         return Ok(Some(own));
     }
     // What one reader and one writer carry says how many of each there would be.
-    let start = 1.0 / f64::from(mine);
-    let Some((reads, writes)) = question.one(pool, start)?.zip(question.one(to, start)?) else {
+    let Some((reads, writes)) = question.one(pool)?.zip(question.one(to)?) else {
         return Ok(None);
     };
     // As much better as the plan's crew is than its parts.
@@ -462,7 +455,7 @@ fn dedicated(
     let (mine, reserve, _) = carries[pool];
     let classes = question.fleet.classes.iter().zip(tiers_of);
     let mut tiers: Vec<&str> = classes
-        .filter(|(class, _)| comes_to(class, question.fleet).contains(&pool))
+        .filter(|(class, _)| pools_serving(class, question.fleet).contains(&pool))
         .map(|(_, tier)| tier.as_str())
         .collect();
     tiers.sort_unstable();
@@ -479,12 +472,10 @@ fn dedicated(
         let targets = question.targets.iter().zip(&keep).filter(|(_, keep)| **keep);
         let targets: Vec<ClassTarget> = targets.map(|(target, _)| target.clone()).collect();
         let question = Question { fleet: &fleet, targets: &targets, ..*question };
-        let ample = vec![None; fleet.pools.len()];
-        let part = question.size(pool, &ample, (1, LOOKED_AT), (Some(mine), None), ABOUT)?;
-        if part.too_few || part.floor.is_some() {
-            return Ok(None);
+        match question.needs(pool, (1, LOOKED_AT), Some(mine))? {
+            Some(part) => parts.push(part),
+            None => return Ok(None),
         }
-        parts.push(part.planned);
     }
     let carry: u32 = parts.iter().sum();
     let each: Vec<String> =

@@ -6,7 +6,6 @@ use super::PlanInput;
 use super::admit::call_of;
 use super::hours::Hours;
 use super::money::{advised, saves};
-use super::size::comes_to;
 use super::sizes::{Asked, PoolSize};
 use crate::limits::PoolLimits;
 use crate::scaling::{
@@ -17,6 +16,7 @@ use crate::scaling::{
 use plimsoll_load::Source;
 use plimsoll_load::Spell;
 use plimsoll_load::StudyError;
+use plimsoll_load::pools_serving;
 
 /// How far below its bound each signal asks for more: demand early, because replicas take time; the others when something is wrong already.
 const SHARES: ThresholdShares = ThresholdShares { demand: 0.9, queue: 0.5, ttft: 0.8 };
@@ -139,7 +139,7 @@ pub(crate) fn follow(
             seen.map(|(_, r)| r.utilisation.sequences_mean + r.utilisation.waiting_mean);
         let limits = limits.iter().find(|limits| limits.pool == *name);
         let classes =
-            asked.fleet.classes.iter().filter(|c| comes_to(c, &asked.fleet).contains(&pool));
+            asked.fleet.classes.iter().filter(|c| pools_serving(c, &asked.fleet).contains(&pool));
         let budget = classes.clone().filter_map(|c| c.sent.good.ttft).min();
         let policy = scaling_policy(&ScalingInput {
             pool: name.clone(),

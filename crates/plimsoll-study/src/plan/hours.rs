@@ -5,11 +5,11 @@ use plimsoll_units::UsdPerHour;
 use plimsoll_workload::Shift;
 
 use super::PlanInput;
-use super::size::comes_to;
 use super::sizes::{Asked, PoolSize};
 use super::staffing::Staffing;
 use plimsoll_load::SimulateInput;
 use plimsoll_load::SimulatedClass;
+use plimsoll_load::pools_serving;
 
 /// Replicas that carry the demand of each hour, pool by pool.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ fn work(classes: &[&SimulatedClass], hour: usize, events: bool) -> f64 {
 
 pub(crate) fn hours(input: &PlanInput<'_>, asked: &Asked, pool: usize, size: &PoolSize) -> Hours {
     let own = |fleet: &SimulateInput| -> Vec<SimulatedClass> {
-        let all = fleet.classes.iter().filter(|c| comes_to(c, fleet).contains(&pool));
+        let all = fleet.classes.iter().filter(|c| pools_serving(c, fleet).contains(&pool));
         all.cloned().collect()
     };
     let (planned, median) = (own(&asked.fleet), own(&asked.median));

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::PlanInput;
 use super::admit::call_of;
 use super::expected::digits;
-use super::size::comes_to;
 use super::sizes::{Asked, PoolSize};
 use plimsoll_load::SimulateInput;
 use plimsoll_load::SimulatedClass;
+use plimsoll_load::pools_serving;
 
 /// One replica of a pool at its load line, and what the plan takes for granted of what comes to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub(crate) fn pool_lines(
         let decodes =
             fleet.pools.iter().any(|o| o.life.hands_over.is_some_and(|over| over.to == pool));
         let own: Vec<&SimulatedClass> =
-            fleet.classes.iter().filter(|c| comes_to(c, fleet).contains(&pool)).collect();
+            fleet.classes.iter().filter(|c| pools_serving(c, fleet).contains(&pool)).collect();
         let least = |of: &dyn Fn(&SimulatedClass) -> Option<u64>| {
             own.iter().filter_map(|c| of(c)).min().map(|ps| ps as f64 / 1e12)
         };

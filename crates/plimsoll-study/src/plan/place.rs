@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::reserve::UnitOfLoss;
 use super::result::Obstacle;
-use super::size::comes_to;
 use super::sizes::{Asked, PoolSize};
 use super::{PlanInput, PoolFacts};
+use plimsoll_load::pools_serving;
 
 /// An accelerator in a region: what may be had of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -354,7 +354,9 @@ fn need(
 ) -> Need {
     let facts = &input.pools[pool];
     let mut demand = vec![0.0; regions];
-    for class in asked.fleet.classes.iter().filter(|c| comes_to(c, &asked.fleet).contains(&pool)) {
+    for class in
+        asked.fleet.classes.iter().filter(|c| pools_serving(c, &asked.fleet).contains(&pool))
+    {
         demand[class.sent.region] += class.class.expected_tokens(asked.hour, asked.events);
     }
     let all: f64 = demand.iter().sum();

@@ -1,36 +1,18 @@
-//! How many replicas of a pool a demand needs: bracketed by short runs, proven by long ones on common seeds.
+//! How many replicas of a pool a demand needs, and what was seen with as many.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-
-use plimsoll_plan::{Reply, least};
-use plimsoll_sim::{ProviderSpec, RouteSpec, Target};
-use plimsoll_stats::Dist;
-use plimsoll_workload::Shift;
+use plimsoll_load::{
+    Cause, ClassTarget, Effort, Load, LoadOutcome, LoadQuestion, LoadVerdict, SimulateInput,
+    Simulation, Span, StudyError,
+};
+use plimsoll_sim::Mishap;
 use serde::Serialize;
 
-use crate::sweep::{Alone, ClassTarget, CurveInput, Judged, Sweep, binds, judge};
-use plimsoll_load::SimulatedClass;
-use plimsoll_load::{ClassResult, SimulateInput, Simulation};
-use plimsoll_load::{Span, StudyError};
+use crate::context::Context;
 
-/// What is tried how closely: runs, and calls over all of them. The first looks around, the others prove.
-const EFFORTS: [(u32, f64); 3] = [(2, 2_000.0), (8, 8_000.0), (8, 24_000.0)];
-/// Calls of a run that looks for what one replica carries.
-const CALLS_OF_ONE: f64 = 1_500.0;
-/// What one replica carries is known to this share.
-const EDGE_OF_ONE: f64 = 0.1;
-/// The number to plan with is looked at for so many seconds in so many runs, or so many calls of each where that is less; and so many times at most.
-const LONG_SECONDS: f64 = 900.0;
-const LONG_RUNS: u32 = 2;
-const LONG_CALLS: f64 = 30_000.0;
-const LONGER: u32 = 8;
-/// So many times what may miss its promise.
-const FAR_OFF: f64 = 3.0;
-/// Runs in which nobody waits.
-const RUNS_ALONE: u32 = 2;
-/// Replicas of a pool that is in nobody's way.
-pub(crate) const AMPLE: u32 = 64;
+/// Calls of the run that is shown with as many replicas as are planned with.
+const CALLS_SHOWN: f64 = 8_000.0;
+/// Calls of a run in which no request waits for another.
+const CALLS_ALONE: f64 = 2_000.0;
 
 /// A demand, and the fleet that is to carry it.
 #[derive(Clone, Copy)]
@@ -39,12 +21,12 @@ pub(crate) struct Question<'a> {
     pub(crate) fleet: &'a SimulateInput,
     /// What its classes are held to.
     pub(crate) targets: &'a [ClassTarget],
-    /// The hour whose mix is asked for, and whether events count.
+    /// The hour whose mix is asked for.
     pub(crate) hour: usize,
     /// Whether events count.
     pub(crate) events: bool,
-    /// Asked now and then.
-    pub(crate) go_on: &'a (dyn Fn() -> bool + Sync),
+    pub(crate) context: Context<'a>,
+    pub(crate) effort: Effort,
 }
 
 /// How a pool was sized.
@@ -57,21 +39,19 @@ pub(crate) struct Sized {
     pub(crate) too_few: bool,
     /// What was seen with as many replicas as are planned with.
     pub(crate) seen: Option<Simulation>,
-    /// What was seen there and with one fewer.
+    /// What was counted there, and with fewer.
     pub(crate) proof: Option<Proof>,
     /// What share of the demand one replica carries by itself.
     pub(crate) one: Option<f64>,
-    /// The promise that nobody can keep, where there is one.
-    pub(crate) floor: Option<Floor>,
-    /// How long tasks take where nobody waits.
-    pub(crate) alone: Option<Alone>,
-    /// The first promise that is broken with one replica fewer.
+    /// Seconds to the first token where no request waits for another.
+    pub(crate) ttft_alone_s: Option<f64>,
+    /// The first promise that is broken with too few.
     pub(crate) breaks_by: Option<String>,
     /// What binds then.
-    pub(crate) binds: Option<String>,
+    pub(crate) binds: Option<Cause>,
 }
 
-/// What was seen with as many replicas as are planned with, and with one fewer, on the same seeds.
+/// What was counted with as many replicas as are planned with, and with fewer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Proof {
     /// Replicas.
@@ -80,7 +60,7 @@ pub struct Proof {
     pub attainment: Option<f64>,
     /// Between what that is.
     pub interval: Option<Span>,
-    /// One fewer.
+    /// The next fewer that were tried; one fewer where the number is small.
     pub n_minus_1: u32,
     /// The same there.
     pub attainment_minus_1: Option<f64>,
@@ -88,11 +68,9 @@ pub struct Proof {
     pub interval_minus_1: Option<Span>,
     /// What is broken there.
     pub breaks_by: Option<String>,
-    /// Whether the first lies wholly above what was promised, and the second below.
+    /// Whether the first surely keep every promise, and the second surely do not.
     pub proven: bool,
-    /// Runs behind each, on common seeds.
-    pub runs: u32,
-    /// Seconds of each.
+    /// Simulated seconds of the first.
     pub seconds: f64,
 }
 
@@ -117,296 +95,153 @@ pub struct Floor {
     pub failing_by: Option<&'static str>,
 }
 
-/// The pools that a class comes to without anything going wrong.
-pub(crate) fn comes_to(class: &SimulatedClass, fleet: &SimulateInput) -> Vec<usize> {
-    let routes = class.sent.routes.iter().map(|route| route.to);
-    let stages = class.class.task.routes();
-    let stages =
-        stages.iter().filter_map(|r| class.targets.get(usize::from(*r)).copied().flatten());
-    let mut pools: Vec<usize> = Vec::new();
-    for target in routes.chain(stages) {
-        let Target::Pool(mut pool) = target else { continue };
-        // Whoever reads a prompt may hand it on.
-        while !pools.contains(&pool) {
-            pools.push(pool);
-            let Some(over) = fleet.pools[pool].life.hands_over else { break };
-            pool = over.to;
-        }
-    }
-    pools.sort_unstable();
-    pools
-}
-
 impl<'a> Question<'a> {
-    /// The part of the demand that comes to a pool, which is to carry it by itself: nobody else takes over. The other pools have as many replicas as is said.
-    pub(crate) fn of_pool(&self, pool: usize, others: &[Option<u32>]) -> CurveInput {
-        let mut fleet = self.fleet.clone();
-        let keep: Vec<bool> =
-            fleet.classes.iter().map(|c| comes_to(c, self.fleet).contains(&pool)).collect();
-        let mut kept = keep.iter();
-        fleet.classes.retain(|_| *kept.next().unwrap_or(&false));
-        let targets = self.targets.iter().zip(&keep).filter(|(_, keep)| **keep);
-        let targets: Vec<ClassTarget> = targets.map(|(target, _)| target.clone()).collect();
-        for class in &mut fleet.classes {
-            for route in &mut class.sent.routes {
-                route.fallback.clear();
-                route.shift = None;
-            }
-            // What goes to a provider is not the pool's to answer for.
-            let rented = |route: &RouteSpec| matches!(route.to, Target::Provider(_));
-            let own: f64 = class.sent.routes.iter().filter(|r| !rented(r)).map(|r| r.share).sum();
-            if own > 0.0 {
-                class.sent.routes.retain(|route| !rented(route));
-                class.sent.routes.iter_mut().for_each(|route| route.share /= own);
-                class.class.hours.iter_mut().for_each(|hour| hour.rate *= own.min(1.0));
-            }
-        }
-        // Stages that go there are answered at once, and always.
-        let at_once =
-            Dist::constant(1e-3).unwrap_or_else(|_| unreachable!("a millisecond is a time"));
-        for (_, provider) in &mut fleet.providers {
-            *provider = ProviderSpec {
-                calls: None,
-                tokens: None,
-                prompt: None,
-                output: None,
-                at_once: None,
-                counts_cached: provider.counts_cached,
-                reserves: false,
-                ttft: at_once.clone(),
-                tpot: at_once.clone(),
-                failure: 0.0,
-            };
-        }
-        // Whoever nobody comes to need not be there.
-        let mut met: Vec<usize> =
-            fleet.classes.iter().flat_map(|class| comes_to(class, self.fleet)).collect();
-        met.sort_unstable();
-        for (i, other) in fleet.pools.iter_mut().enumerate().filter(|(i, _)| *i != pool) {
-            let ample = if met.binary_search(&i).is_ok() { AMPLE } else { 0 };
-            other.life.replicas = others[i].unwrap_or(ample);
-        }
-        CurveInput {
-            fleet,
-            targets,
+    /// The same for an answer that is compared with another of its kind.
+    pub(crate) fn brief(self) -> Self {
+        Self { effort: Effort::BRIEF, ..self }
+    }
+
+    /// How much of it is carried.
+    pub(crate) fn load(&self) -> Load<'a> {
+        self.load_without(&[])
+    }
+
+    /// The same of a fleet that has lost something, all along.
+    pub(crate) fn load_without(&self, lost: &'a [Mishap]) -> Load<'a> {
+        let question = LoadQuestion {
+            fleet: self.fleet,
+            targets: self.targets,
             hour: self.hour,
             events: self.events,
-            points: 0,
-            calls: EFFORTS[0].1,
-            longer: 0,
-            by_resource: false,
-        }
+            lost,
+        };
+        Load::of(&question, self.context.memo, self.context.go_on).with(self.effort)
+    }
+
+    /// The same with other replicas of a pool.
+    pub(crate) fn with_replicas(&self, pool: usize, replicas: u32) -> SimulateInput {
+        let mut fleet = self.fleet.clone();
+        fleet.pools[pool].life.replicas = replicas;
+        fleet
     }
 
     /// What nobody can keep of what is promised to those who come to a pool, however many replicas there are.
     pub(crate) fn floor(&self, pool: usize) -> Result<Option<Floor>, StudyError> {
-        let input = self.of_pool(pool, &vec![None; self.fleet.pools.len()]);
-        let mut sweep = Sweep::new(&input, self.go_on);
-        sweep.base.runs = RUNS_ALONE;
-        let mut replicas: Vec<u32> = input.fleet.pools.iter().map(|p| p.life.replicas).collect();
-        // So many that nobody stands in anybody's way.
-        replicas[pool] = AMPLE;
-        sweep.set_replicas(&replicas);
-        if sweep.rate <= 0.0 {
-            return Ok(None);
+        match self.load().pool_unloaded(pool)? {
+            Some(alone) if alone.verdict == LoadVerdict::Fails => {
+                let seen = self.load().pool_alone(pool, CALLS_ALONE)?;
+                Ok(floor(self, pool, &alone, seen.as_ref()))
+            }
+            _ => Ok(None),
         }
-        let broken = sweep.settle()?;
-        Ok(broken.map(|(by, class)| floor(&input, &sweep, pool, &by, &class)))
     }
 
-    /// What share of the demand one replica of a pool carries, the others being in nobody's way.
-    pub(crate) fn one(&self, pool: usize, start: f64) -> Result<Option<f64>, StudyError> {
-        let input = self.of_pool(pool, &vec![None; self.fleet.pools.len()]);
-        let mut sweep = Sweep::new(&input, self.go_on);
-        sweep.base.runs = RUNS_ALONE;
-        let mut replicas: Vec<u32> = input.fleet.pools.iter().map(|p| p.life.replicas).collect();
-        replicas[pool] = AMPLE;
-        sweep.set_replicas(&replicas);
-        if sweep.rate <= 0.0 || sweep.settle()?.is_some() {
-            return Ok(None);
-        }
-        replicas[pool] = 1;
-        sweep.set_replicas(&replicas);
-        one_carries(&mut sweep, &input, start)
+    /// What share of the demand one replica of a pool carries, about; none where that is none of it.
+    pub(crate) fn one(&self, pool: usize) -> Result<Option<f64>, StudyError> {
+        let fleet = self.with_replicas(pool, 1);
+        let line = Question { fleet: &fleet, ..*self }.brief().load().pool_line(pool)?;
+        Ok(line.holds)
     }
 
-    /// Sizes a pool, between the fewest and the most, with so many efforts: with one it is only looked around. Whoever knows about how many it is, or how long tasks take
-    /// alone, says so.
+    /// About as many replicas of a pool as carry the demand, between the fewest and the most; none where the most are too few.
+    pub(crate) fn needs(
+        &self,
+        pool: usize,
+        range: (u32, u32),
+        hint: Option<u32>,
+    ) -> Result<Option<u32>, StudyError> {
+        let found = self.brief().load().least(pool, range, hint)?;
+        Ok(found.map_or(Some(range.0), |found| match found.unfinished {
+            // Whoever has no time keeps what was thought at first.
+            true => found.n.or(hint).or(Some(range.0)),
+            false => found.n,
+        }))
+    }
+
+    /// Sizes a pool, between the fewest and the most.
     pub(crate) fn size(
         &self,
         pool: usize,
-        others: &[Option<u32>],
         (fewest, most): (u32, u32),
-        (hint, known): (Option<u32>, Option<&Alone>),
-        efforts: u32,
+        hint: Option<u32>,
     ) -> Result<Sized, StudyError> {
-        let input = self.of_pool(pool, others);
-        let mut sweep = Sweep::new(&input, self.go_on);
-        sweep.base.runs = RUNS_ALONE;
-        let mut replicas: Vec<u32> = input.fleet.pools.iter().map(|p| p.life.replicas).collect();
-        let nobody = Sized {
+        let mut sized = Sized {
             planned: fewest,
             between: (fewest, fewest),
             too_few: false,
             seen: None,
             proof: None,
             one: None,
-            floor: None,
-            alone: None,
+            ttft_alone_s: None,
             breaks_by: None,
             binds: None,
         };
-        if sweep.rate <= 0.0 {
-            return Ok(nobody);
-        }
-        replicas[pool] = AMPLE;
-        sweep.set_replicas(&replicas);
-        if let Some(alone) = known {
-            sweep.settle_as(alone);
-        } else if let Some((by, class)) = sweep.settle()? {
-            let floor = floor(&input, &sweep, pool, &by, &class);
-            return Ok(Sized { planned: 0, between: (0, 0), floor: Some(floor), ..nobody });
-        }
-        replicas[pool] = 1;
-        sweep.set_replicas(&replicas);
-        let start = hint.map_or(0.05, |n| 1.0 / f64::from(n.max(1)));
-        let one = match hint {
-            // Whoever knows about how many it is need not find out.
-            Some(_) if efforts == 1 => None,
-            _ => one_carries(&mut sweep, &input, start)?,
+        let Some(found) = self.load().least(pool, (fewest, most), hint)? else {
+            return Ok(sized);
         };
-        let linear = one.map(|one| (1.0 / one).ceil().clamp(1.0, 1e5) as u32);
-        let hint = hint.or(linear).unwrap_or(1).clamp(fewest.max(1), most.max(1));
-        let alone = sweep.alone();
-        let seen: RefCell<BTreeMap<u32, (u32, Simulation, Judged)>> = RefCell::default();
-        let sweep = RefCell::new(sweep);
-        let bracket = least(fewest.max(1)..=most.max(1), hint, efforts, |n, effort| {
-            // What is not looked at to its end says nothing: whoever has no time keeps what was thought at first.
-            if !(self.go_on)() {
-                return Ok(Reply { holds: true, sure: true });
-            }
-            let (runs, calls) = EFFORTS[(effort as usize).min(EFFORTS.len() - 1)];
-            let mut sweep = sweep.borrow_mut();
-            replicas[pool] = n;
-            sweep.set_replicas(&replicas);
-            sweep.base.runs = if effort == 0 { runs } else { runs.max(self.fleet.runs) };
-            let result = sweep.run(Shift::NONE, calls)?;
-            let judged = judge(&result, &input);
-            // A short look says no only where it is sure of it.
-            let holds = if effort == 0 { judged.may_meet() } else { judged.meets };
-            let reply = Reply { holds, sure: efforts == 1 || judged.sure && effort > 0 };
-            seen.borrow_mut().insert(n, (effort, result, judged));
-            Ok::<Reply, StudyError>(reply)
-        })?;
-        let mut seen = seen.into_inner();
-        let mut n = bracket.planned.unwrap_or(most);
-        // What builds up slowly is not seen in short runs: the number to plan with is looked at for long, and gives way where that breaks it.
-        let mut longer = false;
-        if efforts > 1 && bracket.planned.is_some() {
-            let mut sweep = sweep.borrow_mut();
-            sweep.base.runs = LONG_RUNS;
-            let long = LONG_CALLS.min(sweep.rate * LONG_SECONDS);
-            for _ in 0..LONGER {
-                replicas[pool] = n;
-                sweep.set_replicas(&replicas);
-                if !(self.go_on)() {
-                    break;
-                }
-                let result = sweep.run_for(long)?;
-                let judged = judge(&result, &input);
-                let target = judged.worst.map_or(1.0, |at| input.targets[at].attainment);
-                // What the short runs could not tell apart, this one does not either: only what is far off counts.
-                let missed = judged.attainment.map_or(0.0, |attainment| 1.0 - attainment);
-                let far = missed > FAR_OFF * (1.0 - target) || judged.attainment.is_none();
-                if judged.may_meet() || !far || n >= most {
-                    break;
-                }
-                n = (n + (n / 20).max(1)).min(most);
-                longer = true;
-            }
-            if longer {
-                let (runs, calls) = EFFORTS[1];
-                replicas[pool] = n;
-                sweep.set_replicas(&replicas);
-                sweep.base.runs = runs.max(self.fleet.runs);
-                let result = sweep.run(Shift::NONE, calls)?;
-                let judged = judge(&result, &input);
-                seen.insert(n, (1, result, judged));
-            }
+        (sized.breaks_by, sized.binds) = (found.signal, found.cause);
+        if found.at.is_none() && found.unloaded.verdict == LoadVerdict::Fails {
+            return Ok(Sized { planned: 0, between: (0, 0), ..sized });
         }
-        let fewer = n.checked_sub(1).and_then(|n| seen.remove(&n));
-        let (breaks_by, binds) = match &fewer {
-            Some((_, result, judged)) => {
-                (judged.fails_by.clone(), binds(result, judged.fails_by.as_deref()).0)
-            }
-            None => (None, None),
-        };
-        let at = seen.remove(&n);
-        let proof = at.as_ref().filter(|(effort, ..)| *effort > 0).map(|(_, result, judged)| {
-            let level = self.fleet.level;
-            let span = |judged: &Judged| {
-                judged.between.map(|(low, high)| Span {
-                    low: low.clamp(0.0, 1.0),
-                    high: high.clamp(0.0, 1.0),
-                    level,
-                    n: result.runs as usize,
-                })
-            };
+        sized.too_few = found.n.is_none() && !found.unfinished;
+        let n = found.n.unwrap_or(if found.unfinished { hint.unwrap_or(fewest) } else { most });
+        sized.planned = n;
+        sized.between = (found.between.0.min(n), found.between.1.max(n));
+        sized.one = self.one(pool)?;
+        let fleet = self.with_replicas(pool, n);
+        let shown = Question { fleet: &fleet, ..*self }.load();
+        sized.seen = shown.pool_shown(pool, 1.0, CALLS_SHOWN, None)?;
+        let alone = self.load().pool_alone(pool, CALLS_ALONE)?;
+        let ttft = alone.iter().flat_map(|seen| &seen.classes).filter_map(|class| class.ttft_ms);
+        sized.ttft_alone_s = ttft.map(|d| d.p50 / 1e3).reduce(f64::min);
+        sized.proof = found.at.filter(|_| found.n.is_some()).map(|at| {
+            let fewer = found.fewer.as_ref();
+            let (attainment, interval) = worst(&at);
+            let before = fewer.map(|(_, outcome)| worst(outcome));
+            let fails = fewer.is_some_and(|(_, own)| own.verdict == LoadVerdict::Fails);
             Proof {
                 n,
-                attainment: judged.attainment,
-                interval: span(judged),
-                n_minus_1: n.saturating_sub(1),
+                attainment,
+                interval,
+                n_minus_1: fewer.map_or(n - 1, |(fewer, _)| *fewer),
                 // With nobody there, nothing is good.
                 attainment_minus_1: match n {
                     1 => Some(0.0),
-                    _ => fewer.as_ref().and_then(|(.., judged)| judged.attainment),
+                    _ => before.and_then(|before| before.0),
                 },
-                interval_minus_1: fewer.as_ref().and_then(|(.., judged)| span(judged)),
-                breaks_by: breaks_by.clone(),
+                interval_minus_1: before.and_then(|before| before.1),
+                breaks_by: sized.breaks_by.clone(),
                 // Where nothing says what is good, nothing was counted that chance could have changed.
-                proven: bracket.proven && !longer && judged.attainment.is_some(),
-                runs: result.runs,
-                seconds: result.seconds,
+                proven: at.verdict == LoadVerdict::Carried
+                    && (fails || n == 1)
+                    && attainment.is_some(),
+                seconds: at.seconds,
             }
         });
-        let seen = at.map(|(_, result, _)| result);
-        Ok(Sized {
-            planned: n,
-            between: (bracket.unsure.start.min(n), bracket.holds.unwrap_or(n).max(n)),
-            too_few: bracket.planned.is_none(),
-            seen,
-            proof,
-            one,
-            floor: None,
-            alone: Some(alone),
-            breaks_by,
-            binds,
-        })
+        Ok(sized)
     }
 }
 
-/// What share of the demand the one replica that a sweep is set to carries.
-fn one_carries(
-    sweep: &mut Sweep<'_>,
-    input: &CurveInput,
-    start: f64,
-) -> Result<Option<f64>, StudyError> {
-    sweep.base.runs = EFFORTS[0].0;
-    let meets = |load: f64| {
-        let result = sweep.run(Shift { rate: load, ..Shift::NONE }, CALLS_OF_ONE)?;
-        Ok(judge(&result, input).may_meet())
-    };
-    Ok(sweep.edge(meets, (start, 2.0), EDGE_OF_ONE)?.0)
+/// The share of good tasks of the class that is nearest to breaking its promise, and how sure that is.
+pub(crate) fn worst(outcome: &LoadOutcome) -> (Option<f64>, Option<Span>) {
+    let class = outcome.worst.and_then(|at| outcome.classes.get(at));
+    class.map_or((None, None), |class| (class.attainment, class.interval))
 }
 
-/// What keeps a promise from being kept where nobody else is served.
-fn floor(input: &CurveInput, sweep: &Sweep<'_>, pool: usize, by: &str, class: &str) -> Floor {
-    let at = input.fleet.classes.iter().position(|c| c.class.name == class).unwrap_or(0);
-    let (own, target) = (&input.fleet.classes[at], &input.targets[at]);
+/// What keeps a promise from being kept where no request waits for another.
+fn floor(
+    question: &Question<'_>,
+    pool: usize,
+    alone: &LoadOutcome,
+    seen: Option<&Simulation>,
+) -> Option<Floor> {
+    let counted = alone.worst.and_then(|at| alone.classes.get(at))?;
+    let by = alone.signal.as_deref()?;
+    let at = question.fleet.classes.iter().position(|c| c.class.name == counted.class)?;
+    let (own, target) = (&question.fleet.classes[at], &question.targets[at]);
     let good = own.sent.good;
     let ms = |ps: Option<u64>| ps.map(|ps| ps as f64 / 1e9);
-    let seen: Option<&ClassResult> = sweep.light.as_ref().map(|light| &light.classes[at]);
+    let seen = seen.and_then(|seen| seen.classes.iter().find(|own| own.name == counted.class));
     let tail = target.tails.iter().find(|tail| tail.key == by);
     let (promised, percentile) = match tail {
         Some(tail) => (Some(tail.most_ms), tail.percentile.share()),
@@ -446,14 +281,14 @@ fn floor(input: &CurveInput, sweep: &Sweep<'_>, pool: usize, by: &str, class: &s
         let most = causes.into_iter().max_by_key(|(n, _)| *n).filter(|(n, _)| *n > 0);
         (share, most.map(|(_, by)| by))
     });
-    Floor {
-        pool: input.fleet.pools[pool].name.clone(),
-        class: class.to_owned(),
+    Some(Floor {
+        pool: question.fleet.pools[pool].name.clone(),
+        class: counted.class.clone(),
         promise: by.to_owned(),
         promised_ms: promised,
         floor_ms,
         percentile,
         failing: failing.map(|(share, _)| share),
         failing_by: failing.and_then(|(_, by)| by),
-    }
+    })
 }

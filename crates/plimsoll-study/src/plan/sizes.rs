@@ -6,16 +6,14 @@ use plimsoll_workload::Shift;
 
 use super::reserve::{Replicas, UnitOfLoss, failure};
 use super::result::Obstacle;
-use super::size::{Floor, Question, Sized, comes_to};
+use super::size::{Floor, Question, Sized};
 use super::{Facts, PlanInput, TINY};
-use crate::sweep::{ClassTarget, CurveInput, Sweep, judge};
-use plimsoll_load::SimulatedClass;
-use plimsoll_load::StudyError;
-use plimsoll_load::{SimulateInput, SimulatedPool, Simulation};
+use crate::context::Context;
+use plimsoll_load::{
+    ClassTarget, Effort, LoadVerdict, SimulateInput, SimulatedClass, SimulatedPool, Simulation,
+    StudyError, pools_serving,
+};
 
-/// How closely a plan's own number is looked at, and one that is only compared with it.
-pub(crate) const PROVEN: u32 = 3;
-pub(crate) const ABOUT: u32 = 1;
 /// No pool is looked at with more replicas.
 pub(crate) const LOOKED_AT: u32 = 2048;
 /// Where a promise cannot be kept, the fleet that is shown keeps one that is so many times what is seen where nobody else is served.
@@ -24,8 +22,6 @@ const KEPT_AT: f64 = 1.25;
 const LET_GO: usize = 4;
 /// Replicas that are added at most because pools depend on each other.
 const ADDED: u32 = 8;
-/// Calls that the whole fleet is looked at with.
-const CALLS_TOGETHER: f64 = 8_000.0;
 
 impl PoolSize {
     /// What was seen where its replicas are loaded to their line.
@@ -63,10 +59,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn new(input: &PlanInput<'_>) -> Self {
-        let (hour, events) = match input.launch_hour {
-            Some(hour) => (hour, true),
-            None => (input.baseline_hour, false),
-        };
+        let (hour, events) = input.busiest();
         let mut median = input.fleet.clone();
         median.classes.clone_from(&input.median);
         let mut fleet = input.fleet.clone();
@@ -92,7 +85,7 @@ impl Asked {
             let shift = hour.map_or(Shift::NONE, |hour| hour.changed(self.events));
             let warm = class.class.task.expected(&shift).0;
             let cold = class.class.task.expected(&Shift { cache_hit: 0.0, ..shift }).0;
-            comes_to(class, &self.median).contains(&pool) && cold > warm
+            pools_serving(class, &self.median).contains(&pool) && cold > warm
         })
     }
 
@@ -114,20 +107,17 @@ impl Asked {
         }
     }
 
-    pub(crate) fn at_quantile<'a>(&'a self, go_on: &'a (dyn Fn() -> bool + Sync)) -> Question<'a> {
-        let (hour, events) = (self.hour, self.events);
-        Question { fleet: &self.fleet, targets: &self.targets, hour, events, go_on }
+    pub(crate) fn at_quantile<'a>(&'a self, context: Context<'a>) -> Question<'a> {
+        let (hour, events, effort) = (self.hour, self.events, Effort::USUAL);
+        Question { fleet: &self.fleet, targets: &self.targets, hour, events, context, effort }
     }
 
     /// Lets go of promises that nobody can keep, one after the other: the fleet that is shown keeps the nearest that can be.
-    pub(crate) fn let_go(
-        &mut self,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<Floor>, StudyError> {
+    pub(crate) fn let_go(&mut self, context: Context<'_>) -> Result<Vec<Floor>, StudyError> {
         let mut floors: Vec<Floor> = Vec::new();
         for pool in 0..self.fleet.pools.len() {
             for _ in 0..LET_GO {
-                let Some(floor) = self.at_quantile(go_on).floor(pool)? else { break };
+                let Some(floor) = self.at_quantile(context).floor(pool)? else { break };
                 let known =
                     floors.iter().any(|f| f.class == floor.class && f.promise == floor.promise);
                 let kept = floor.floor_ms.map(|ms| ms * KEPT_AT);
@@ -175,7 +165,7 @@ fn near_users(fleet: &mut SimulateInput, (hour, events): (usize, bool)) {
             continue;
         }
         let mut asked = vec![0.0; fleet.regions.len()];
-        for class in fleet.classes.iter().filter(|c| comes_to(c, fleet).contains(&pool)) {
+        for class in fleet.classes.iter().filter(|c| pools_serving(c, fleet).contains(&pool)) {
             asked[class.sent.region] += class.class.expected_tokens(hour, events);
         }
         let all: f64 = own.iter().map(|region| asked[*region]).sum();
@@ -199,26 +189,27 @@ pub(crate) fn sizes(
     input: &PlanInput<'_>,
     asked: &Asked,
     obstacles: &mut Vec<Obstacle>,
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<Vec<PoolSize>, StudyError> {
-    // What is proven takes long runs, which are spread over threads; what is compared with it takes short ones, which are looked at side by side.
+    // Pools are looked at side by side.
     let facts = input.facts();
-    let pools = input.pools.len();
-    let mut proven = Vec::new();
-    for pool in 0..pools {
-        let range = (facts.pools[pool].fewest.max(1), LOOKED_AT);
-        let question = asked.at_quantile(go_on);
-        proven.push(question.size(pool, &vec![None; pools], range, (None, None), PROVEN)?);
-    }
-    let looks = u32::try_from(pools * LOOKS.len()).unwrap_or(u32::MAX);
     let short = asked.on_one_thread();
+    let pools = input.pools.len();
+    let all = u32::try_from(pools).unwrap_or(u32::MAX);
+    let proven = in_order(input.fleet.threads, all, |pool| {
+        let pool = pool as usize;
+        let range = (facts.pools[pool].fewest.max(1), LOOKED_AT);
+        short.at_quantile(context).size(pool, range, None)
+    });
+    let proven: Vec<Sized> = proven.into_iter().collect::<Result<_, _>>()?;
+    let looks = u32::try_from(pools * LOOKS.len()).unwrap_or(u32::MAX);
     let about = in_order(input.fleet.threads, looks, |i| {
         let (pool, look) = (i as usize / LOOKS.len(), LOOKS[i as usize % LOOKS.len()]);
-        compared(facts, &short, pool, look, &proven[pool], go_on)
+        compared(facts, &short, pool, look, &proven[pool], context)
     });
     let about: Vec<u32> = about.into_iter().collect::<Result<_, _>>()?;
     let found = proven.into_iter().enumerate().map(|(i, own)| {
-        size_of(facts, asked, i, own, &about[i * LOOKS.len()..(i + 1) * LOOKS.len()], go_on)
+        size_of(facts, asked, i, own, &about[i * LOOKS.len()..(i + 1) * LOOKS.len()], context)
     });
     let mut sizes = Vec::new();
     for (i, found) in found.enumerate() {
@@ -241,7 +232,7 @@ pub(crate) fn sizes(
         sizes.push(size);
     }
     stranded(input, asked, obstacles);
-    together(asked, &mut sizes, go_on)?;
+    together(asked, &mut sizes, context)?;
     Ok(sizes)
 }
 
@@ -267,25 +258,31 @@ fn compared(
     pool: usize,
     look: Look,
     own: &Sized,
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<u32, StudyError> {
-    let question = asked.at_quantile(go_on);
+    let nothing_colder = input.reserve.cold_cache == 0.0 || !asked.caches(pool);
+    if !asked.differs && !asked.events && nothing_colder {
+        // There is nothing to compare it with.
+        return Ok(own.planned);
+    }
+    let question = asked.at_quantile(context);
     let question = match look {
         Look::Planned => question,
-        Look::Median if !asked.differs => question,
+        Look::Median if !asked.differs => {
+            return compared(input, asked, pool, Look::Planned, own, context);
+        }
         Look::Median => Question { fleet: &asked.median, ..question },
-        Look::Cold if input.reserve.cold_cache == 0.0 || !asked.caches(pool) => {
-            return compared(input, asked, pool, Look::Median, own, go_on);
+        Look::Cold if nothing_colder => {
+            return compared(input, asked, pool, Look::Median, own, context);
         }
         Look::Cold => Question { fleet: &asked.cold, ..question },
-        Look::Baseline if !asked.events => question,
+        Look::Baseline if !asked.events => {
+            return compared(input, asked, pool, Look::Planned, own, context);
+        }
         Look::Baseline => Question { hour: input.baseline_hour, events: false, ..question },
     };
     let range = (input.pools[pool].fewest.max(1), LOOKED_AT);
-    let ample = vec![None; input.pools.len()];
-    // Colder caches and other hours have tasks that take about as long.
-    let known = (Some(own.planned.max(1)), own.alone.as_ref());
-    Ok(question.size(pool, &ample, range, known, ABOUT)?.planned)
+    Ok(question.needs(pool, range, Some(own.planned.max(1)))?.unwrap_or(range.1))
 }
 
 /// What a pool needs, and whether it survives what it is to survive.
@@ -295,7 +292,7 @@ fn size_of(
     i: usize,
     own: Sized,
     about: &[u32],
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<(PoolSize, bool), StudyError> {
     let facts = &input.pools[i];
     let range = (facts.fewest.max(1), LOOKED_AT);
@@ -310,7 +307,7 @@ fn size_of(
     let carried = match kept.lost {
         // Whoever has somewhere else to go goes there.
         UnitOfLoss::Region if facts.placed.regions == 1 => {
-            Some(inherited(asked, i, range, n, go_on)?.saturating_sub(n))
+            Some(inherited(asked, i, range, n, context)?.saturating_sub(n))
         }
         lost => failure(n, lost, facts.placed),
     };
@@ -344,7 +341,7 @@ fn inherited(
     pool: usize,
     range: (u32, u32),
     hint: u32,
-    go_on: &(dyn Fn() -> bool + Sync),
+    context: Context<'_>,
 ) -> Result<u32, StudyError> {
     let mut most = hint;
     for region in (0..asked.fleet.regions.len()).filter(|r| !lies_in(&asked.fleet, pool, *r)) {
@@ -362,10 +359,8 @@ fn inherited(
             }
         }
         if moved {
-            let question = Question { fleet: &fleet, ..asked.at_quantile(go_on) };
-            let ample = vec![None; fleet.pools.len()];
-            let own = question.size(pool, &ample, range, (Some(hint * 2), None), ABOUT)?;
-            most = most.max(own.planned);
+            let question = Question { fleet: &fleet, ..asked.at_quantile(context) };
+            most = most.max(question.needs(pool, range, Some(hint * 2))?.unwrap_or(range.1));
         }
     }
     Ok(most)
@@ -402,43 +397,24 @@ fn stranded(input: &PlanInput<'_>, asked: &Asked, obstacles: &mut Vec<Obstacle>)
 }
 
 /// Looks at the whole fleet with what carries the demand; where pools stand in each other's way, the one that binds gets more.
-fn together(
-    asked: &Asked,
-    sizes: &mut [PoolSize],
-    go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<(), StudyError> {
-    let shared = asked.fleet.classes.iter().any(|class| comes_to(class, &asked.fleet).len() > 1);
+fn together(asked: &Asked, sizes: &mut [PoolSize], context: Context<'_>) -> Result<(), StudyError> {
+    let shared =
+        asked.fleet.classes.iter().any(|class| pools_serving(class, &asked.fleet).len() > 1);
     if !shared {
         return Ok(());
     }
-    let input = CurveInput {
-        fleet: asked.fleet.clone(),
-        targets: asked.targets.clone(),
-        hour: asked.hour,
-        events: asked.events,
-        points: 0,
-        calls: CALLS_TOGETHER,
-        longer: 0,
-        by_resource: false,
-    };
-    let mut sweep = Sweep::new(&input, go_on);
-    let carry =
-        |sizes: &[PoolSize]| -> Vec<u32> { sizes.iter().map(|s| s.replicas.carry()).collect() };
-    sweep.set_replicas(&carry(sizes));
-    sweep.settle()?;
+    let mut fleet = asked.fleet.clone();
     for _ in 0..ADDED {
-        sweep.set_replicas(&carry(sizes));
-        let result = sweep.run(Shift::NONE, CALLS_TOGETHER)?;
-        let judged = judge(&result, &input);
+        for (pool, size) in fleet.pools.iter_mut().zip(sizes.iter()) {
+            pool.life.replicas = size.replicas.carry();
+        }
+        let whole = Question { fleet: &fleet, ..asked.at_quantile(context) }.load().at(1.0)?;
         // What chance alone may have done is no reason.
-        if judged.meets || !judged.sure || !go_on() {
+        if whole.verdict != LoadVerdict::Fails {
             break;
         }
-        let worst = judged.worst.map(|at| comes_to(&input.fleet.classes[at], &input.fleet));
-        let among = worst.unwrap_or_default();
-        let waits = |pool: &usize| result.pools[*pool].utilisation.waiting_mean;
-        let most = among.into_iter().max_by(|a, b| waits(a).total_cmp(&waits(b)));
-        let Some(pool) = most else { break };
+        let named = |pool: &SimulatedPool| whole.of.as_ref() == Some(&pool.name);
+        let Some(pool) = fleet.pools.iter().position(named) else { break };
         sizes[pool].replicas.steady += 1;
         sizes[pool].replicas = sizes[pool].replicas.summed();
     }
@@ -462,8 +438,11 @@ impl Warm {
         (peak, events): (usize, bool),
         steady: u32,
     ) -> Self {
-        let own: Vec<&SimulatedClass> =
-            fleet.classes.iter().filter(|class| comes_to(class, fleet).contains(&pool)).collect();
+        let own: Vec<&SimulatedClass> = fleet
+            .classes
+            .iter()
+            .filter(|class| pools_serving(class, fleet).contains(&pool))
+            .collect();
         let work = |hour: usize, events: bool| -> f64 {
             own.iter().map(|c| c.class.expected_tokens(hour, events)).sum()
         };

@@ -9,9 +9,9 @@ use super::result::{ChangeSide, Guard, PressureChange, StressedResource};
 use super::trigger::Condition;
 use super::{Stress, side_by_side};
 use crate::plan::PoolFacts;
-use crate::plan::size::comes_to;
 use crate::sweep::CurveInput;
 use plimsoll_load::StudyError;
+use plimsoll_load::pools_serving;
 use plimsoll_load::{ClassResult, Distribution, SimulateInput, SimulatedPool, Simulation};
 
 /// Something that somebody proposes.
@@ -104,7 +104,10 @@ fn change(
     let touched = |pool: usize| {
         let by_pool = matches!(&own.pool, Some(Ok(proposed)) if proposed.pool == pool);
         by_pool
-            || own.classes.iter().any(|at| comes_to(&fleet.classes[*at], &fleet).contains(&pool))
+            || own
+                .classes
+                .iter()
+                .any(|at| pools_serving(&fleet.classes[*at], &fleet).contains(&pool))
     };
     let after_needs: Result<Vec<u32>, StudyError> = (0..fleet.pools.len())
         .map(|pool| match touched(pool) {
@@ -204,7 +207,7 @@ fn apply(own: &Proposed, fleet: &mut SimulateInput) {
 fn needs(field: &Field<'_>, fleet: &SimulateInput, pool: usize) -> Result<u32, StudyError> {
     let mut fleet = fleet.clone();
     fleet.threads = 1;
-    field.needs(&fleet, pool, (field.carried.sized[pool].replicas.carry(), None))
+    field.needs(&fleet, pool, field.carried.sized[pool].replicas.carry())
 }
 
 /// What is used of each resource, before and after.

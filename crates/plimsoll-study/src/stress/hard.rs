@@ -7,15 +7,16 @@ use super::result::{
     Breaks, Moved, OfFleets, Stressed, StressedAttainment, StressedCost, StressedResource,
 };
 use super::{Stress, StressHour, StressInput, side_by_side};
+use crate::context::Context;
 use crate::headroom::at_peak;
-use crate::plan::size::{AMPLE, Question, comes_to};
-use crate::plan::sizes::{ABOUT, LOOKED_AT};
+use crate::plan::size::Question;
+use crate::plan::sizes::LOOKED_AT;
 use crate::plan::table::placed;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, nodes};
-use crate::sweep::{Alone, ClassTarget, CurveInput, Judged, SETTLES_SOON, Sweep, binds, judge};
-use plimsoll_load::ps;
-use plimsoll_load::{SimulateInput, Simulation, simulate};
-use plimsoll_load::{Span, StudyError};
+use crate::sweep::{CurveInput, Judged, binds, judge};
+use plimsoll_load::{
+    ClassTarget, Effort as LoadEffort, SimulateInput, Simulation, Span, StudyError, ps, simulate,
+};
 
 /// How long a hard time is looked at.
 struct Effort {
@@ -34,10 +35,6 @@ fn effort(input: &StressInput<'_>) -> &'static Effort {
     if input.closely { &CLOSELY } else { &BRIEFLY }
 }
 
-/// Calls of a load that is looked at on the way to what a pool carries.
-const CALLS_OF_LINE: f64 = 1_500.0;
-/// What a pool carries is known to this share.
-const EDGE: f64 = 0.15;
 /// A resource has moved where it differs by more than this share, and by more than this part of what there is.
 const MOVED: f64 = 0.05;
 const MOVED_PART: f64 = 0.01;
@@ -57,10 +54,7 @@ pub(super) struct Fleets {
 
 impl Fleets {
     pub(super) fn of(input: &StressInput<'_>, carried: &Carried) -> Self {
-        let mut now = carried.today.fleet.clone();
-        for (pool, facts) in now.pools.iter_mut().zip(&input.plan.pools) {
-            pool.life.replicas = facts.now;
-        }
+        let now = input.plan.today();
         let planned = placed(&input.plan, &carried.asked, &carried.sized, carried.fleet.as_ref());
         let mut both = [now, planned];
         for fleet in &mut both {
@@ -94,7 +88,7 @@ pub(super) struct Field<'a> {
     pub(super) input: &'a StressInput<'a>,
     pub(super) carried: &'a Carried,
     pub(super) fleets: &'a Fleets,
-    pub(super) go_on: &'a (dyn Fn() -> bool + Sync),
+    pub(super) context: Context<'a>,
 }
 
 /// A hard time as both fleets meet it.
@@ -111,8 +105,6 @@ pub(super) struct Subject {
     pub(super) same: bool,
     /// Whether nothing of it reaches a pool.
     around: bool,
-    /// Whether tasks take as long as in the reference where nobody waits.
-    as_long: bool,
 }
 
 /// What came of a hard time on one fleet.
@@ -183,9 +175,6 @@ impl<'a> Field<'a> {
         let at_peak = stress.hour != StressHour::Baseline || !asked.events;
         let same = at_peak && plain == none;
         let around = at_peak && Stress { limits: 1.0, ..plain } == none;
-        let lengths = Shift { rate: 1.0, ..stress.shift };
-        let as_long =
-            at_peak && lengths == Shift::NONE && stress.share >= 1.0 && stress.to_strongest <= 0.0;
         if stress.hour == StressHour::Launch && !asked.events {
             why_not = Some("no event changes the demand".to_owned());
         }
@@ -197,7 +186,6 @@ impl<'a> Field<'a> {
             origin,
             same,
             around,
-            as_long,
         }
     }
 
@@ -442,10 +430,7 @@ impl<'a> Field<'a> {
                     let before = start.map(|start| &start[which][pool]);
                     Looked::Line(match before.filter(|_| subject.around) {
                         Some(line) => line.clone(),
-                        None => {
-                            let from = before.and_then(|line| line.holds).unwrap_or(1.0);
-                            self.line(subject, which, pool, from)?
-                        }
+                        None => self.line(subject, which, pool)?,
                     })
                 }
             })
@@ -484,82 +469,31 @@ impl<'a> Field<'a> {
         let (at, lasts) = (ps(fleet.warm_up), Some(ps(1e6)));
         fleet.incidents =
             lost.iter().map(|what| Incident { at, lasts, what: what.clone() }).collect();
-        let seen = simulate(&fleet, None, self.go_on)?;
+        let seen = simulate(&fleet, None, self.context.go_on)?;
         Ok((judge(&seen, peak), seen))
     }
 
     /// How much of a hard time a pool carries, the others being in nobody's way.
-    fn line(
-        &self,
-        subject: &Subject,
-        which: usize,
-        pool: usize,
-        from: f64,
-    ) -> Result<Line, StudyError> {
+    fn line(&self, subject: &Subject, which: usize, pool: usize) -> Result<Line, StudyError> {
         let peak = &subject.peaks[which];
+        let mut fleet = peak.fleet.clone();
+        fleet.pools[pool].life.replicas = subject.left[which][pool];
         let question = Question {
-            fleet: &peak.fleet,
+            fleet: &fleet,
             targets: &peak.targets,
             hour: peak.hour,
             events: peak.events,
-            go_on: self.go_on,
+            context: self.context,
+            effort: LoadEffort::BRIEF,
         };
-        let input = question.of_pool(pool, &vec![None; peak.fleet.pools.len()]);
-        let mut sweep = Sweep::new(&input, self.go_on);
-        let n = subject.left[which][pool];
-        if sweep.rate <= 0.0 {
-            return Ok(Line { beyond: true, ..Line::default() });
-        }
-        if n == 0 {
-            let signal = Some("errors".to_owned());
-            return Ok(Line { signal, met: true, ..Line::default() });
-        }
-        let mut replicas: Vec<u32> = input.fleet.pools.iter().map(|p| p.life.replicas).collect();
-        replicas[pool] = AMPLE;
-        sweep.set_replicas(&replicas);
-        sweep.base.runs = 1;
-        if !self.input.closely {
-            sweep.settles = SETTLES_SOON;
-        }
-        match self.carried.sized[pool].own.alone.as_ref().filter(|_| subject.as_long) {
-            Some(alone) => sweep.settle_as(alone),
-            None => {
-                if let Some((signal, _)) = sweep.settle()? {
-                    // Not even alone.
-                    return Ok(Line { signal: Some(signal), met: true, ..Line::default() });
-                }
-            }
-        }
-        replicas[pool] = n;
-        sweep.set_replicas(&replicas);
-        let mut broke: Option<(f64, Simulation, Judged)> = None;
-        let meets = |load: f64| {
-            sweep.begin_busy();
-            let result = sweep.run(Shift { rate: load, ..Shift::NONE }, CALLS_OF_LINE)?;
-            let judged = judge(&result, &input);
-            let meets = judged.about_meets();
-            if !meets && broke.as_ref().is_none_or(|(at, ..)| load < *at) {
-                broke = Some((load, result, judged));
-            }
-            Ok(meets)
-        };
-        // As much as before, for as much work: to know where to begin.
-        let work = |fleet: &SimulateInput, hour: usize, events: bool| -> f64 {
-            let met = fleet.classes.iter().filter(|c| comes_to(c, fleet).contains(&pool));
-            met.map(|class| class.class.expected_tokens(hour, events)).sum()
-        };
-        let asked = &self.carried.asked;
-        let before = work(&self.fleets.both[which], asked.hour, asked.events);
-        let now = work(&peak.fleet, peak.hour, peak.events);
-        let from = if now > 0.0 && before > 0.0 { from * before / now } else { from };
-        let (holds, fails) = sweep.edge(meets, (from.clamp(0.05, 20.0), 1.3), EDGE)?;
-        let (binding, signal) = match broke {
-            Some((_, result, judged)) => {
-                (binds(&result, judged.fails_by.as_deref()).0, judged.fails_by)
-            }
-            None => (None, None),
-        };
-        Ok(Line { holds, beyond: fails.is_none(), binds: binding, signal, met: true })
+        let line = question.load().pool_line(pool)?;
+        Ok(Line {
+            holds: line.holds,
+            beyond: line.beyond,
+            binds: line.cause.map(|cause| cause.word().to_owned()),
+            signal: line.signal.clone(),
+            met: !line.tried.is_empty(),
+        })
     }
 
     /// What a hard time came to, beside the reference.
@@ -820,25 +754,16 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Replicas of a pool that carry what comes to a fleet at the busiest hour, about; who knows how many that is, or how long tasks take alone, says so.
+    /// Replicas of a pool that carry what comes to a fleet at the busiest hour, about.
     pub(super) fn needs(
         &self,
         fleet: &SimulateInput,
         pool: usize,
-        known: (u32, Option<&Alone>),
+        hint: u32,
     ) -> Result<u32, StudyError> {
-        let asked = &self.carried.asked;
-        let question = Question {
-            fleet,
-            targets: &asked.targets,
-            hour: asked.hour,
-            events: asked.events,
-            go_on: self.go_on,
-        };
+        let question = Question { fleet, ..self.carried.asked.at_quantile(self.context) };
         let range = (self.input.plan.pools[pool].fewest.max(1), LOOKED_AT);
-        let known = (Some(known.0.max(1)), known.1);
-        let ample = vec![None; fleet.pools.len()];
-        Ok(question.size(pool, &ample, range, known, ABOUT)?.planned)
+        Ok(question.needs(pool, range, Some(hint.max(1)))?.unwrap_or(range.1))
     }
 
     /// What comes in an hour of the horizon, on average, against the busiest.

@@ -90,7 +90,7 @@ fn average_lengths(field: &Field<'_>, base: &Trial) -> Result<FailureShape, Stud
     // Both are looked at in the same way, so that what a short look overlooks cancels out.
     let found = side_by_side(field.input.plan.fleet.threads, 2 * pools, |i| {
         let (fleet, pool) = (if i % 2 == 0 { &real } else { &mean }, i / 2);
-        field.needs(fleet, pool, (field.carried.sized[pool].replicas.carry(), None))
+        field.needs(fleet, pool, field.carried.sized[pool].replicas.carry())
     })?;
     let (mut said, mut too_few) = (Vec::new(), 0);
     let mut by_mean = real.clone();
@@ -137,14 +137,12 @@ fn untested_hits(field: &Field<'_>, own: Option<&Stressed>) -> FailureShape {
 /// Whether a wider batch would hide what is missing.
 fn wider_batch(field: &Field<'_>, base: &Trial) -> Result<FailureShape, StudyError> {
     let name = "batch window widened to hide missing capacity";
-    let asked = &field.carried.today;
-    let Some(sides) = base.sides.as_ref().filter(|_| !asked.fleet.pools.is_empty()) else {
+    let mut wide = field.input.plan.today();
+    let Some(sides) = base.sides.as_ref().filter(|_| !wide.pools.is_empty()) else {
         let evidence = "there are no replicas of one's own to batch on".to_owned();
         return Ok(FailureShape { name, pass: None, pass_now: None, evidence });
     };
-    let mut wide = asked.fleet.clone();
-    for (pool, facts) in wide.pools.iter_mut().zip(&field.input.plan.pools) {
-        pool.life.replicas = facts.now;
+    for pool in &mut wide.pools {
         let limits = &mut pool.life.limits;
         limits.max_num_seqs *= WIDER;
         limits.max_num_batched_tokens *= WIDER as u64;

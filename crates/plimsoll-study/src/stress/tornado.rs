@@ -6,9 +6,9 @@ use super::hard::{Field, PLANNED};
 use super::result::{Tornado, TornadoBar, TornadoEnd};
 use super::side_by_side;
 use crate::plan::MONTH;
-use crate::plan::size::comes_to;
 use plimsoll_load::SimulateInput;
 use plimsoll_load::StudyError;
+use plimsoll_load::pools_serving;
 
 /// What each end of a range counts for, where the middle counts for the rest: three points that keep the mean and spread of most distributions (Keefer and Bodily 1983,
 /// for the 5th, 50th and 95th percentile).
@@ -191,7 +191,7 @@ fn touches(field: &Field<'_>, day: &Day<'_>, pool: usize) -> bool {
     let fleet = &field.carried.asked.fleet;
     day.moved.iter().any(|moved| match moved {
         Moved::Demand(classes, _) => {
-            classes.iter().any(|at| comes_to(&fleet.classes[*at], fleet).contains(&pool))
+            classes.iter().any(|at| pools_serving(&fleet.classes[*at], fleet).contains(&pool))
         }
         Moved::Steps(own, _) => *own == pool,
         Moved::Startup(_) | Moved::Price(_) => false,
@@ -216,7 +216,7 @@ fn needs(field: &Field<'_>, day: &Day<'_>, likely: Option<&[u32]>) -> Result<Vec
             let times = if more.is_finite() { more * slower } else { 1.0 };
             (f64::from(likely[pool]) * times).round().clamp(1.0, 1e5) as u32
         });
-        field.needs(&fleet, pool, (hint, size.own.alone.as_ref()))
+        field.needs(&fleet, pool, hint)
     };
     (0..fleet.pools.len()).map(one).collect()
 }
@@ -224,7 +224,7 @@ fn needs(field: &Field<'_>, day: &Day<'_>, likely: Option<&[u32]>) -> Result<Vec
 /// Tokens a second that come to a pool in the busiest hour.
 fn work(field: &Field<'_>, fleet: &SimulateInput, pool: usize) -> f64 {
     let asked = &field.carried.asked;
-    let met = fleet.classes.iter().filter(|class| comes_to(class, fleet).contains(&pool));
+    let met = fleet.classes.iter().filter(|class| pools_serving(class, fleet).contains(&pool));
     met.map(|class| class.class.expected_tokens(asked.hour, asked.events)).sum()
 }
 
