@@ -73,8 +73,8 @@ pub(crate) struct Pressure {
     attempts: f64,
     /// Simulated seconds behind it.
     pub(crate) seconds: f64,
-    /// By class, of tasks that missed: seconds in queues, and seconds until the token that was late.
-    waited: Vec<(f64, f64)>,
+    /// By class, of tasks that missed: seconds in queues, on the link between pools, and until the token that was late.
+    waited: Vec<[f64; 3]>,
     /// By class: failed tasks that were too long, and those that a tool failed.
     too_long: Vec<f64>,
     tool_failed: Vec<f64>,
@@ -93,7 +93,7 @@ impl Pressure {
             tool_waited_s: vec![0.0; fleet.tools.len()],
             attempts: 0.0,
             seconds: 0.0,
-            waited: vec![(0.0, 0.0); classes],
+            waited: vec![[0.0; 3]; classes],
             too_long: vec![0.0; classes],
             tool_failed: vec![0.0; classes],
         }
@@ -119,7 +119,7 @@ impl Pressure {
         sum(&mut self.too_long, &other.too_long);
         sum(&mut self.tool_failed, &other.tool_failed);
         for (a, b) in self.waited.iter_mut().zip(&other.waited) {
-            *a = (a.0 + b.0, a.1 + b.1);
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         }
         self.attempts += other.attempts;
         self.seconds += other.seconds;
@@ -189,9 +189,8 @@ impl Pressure {
             Miss::Ttft => outcome.ttft.unwrap_or(outcome.ended - outcome.began),
             _ => outcome.ended - outcome.began,
         };
-        let (waited, late) = &mut self.waited[class];
-        *waited += seconds(outcome.waited);
-        *late += seconds(until);
+        let own = [outcome.waited, outcome.handing_over, until];
+        self.waited[class].iter_mut().zip(own).for_each(|(sum, ps)| *sum += seconds(ps));
     }
 
     /// The share of busy engine time that went to prompts, of prompts and decodes together.
@@ -273,16 +272,11 @@ pub(crate) fn cause(
     if path > FULL {
         return (Cause::Host, Some(pool));
     }
-    for (at, reader) in missed.pools.iter().map(|at| (*at, &fleet.pools[*at])) {
-        if let Some(over) = reader.hands_over {
-            // One link for each pool.
-            let link_s = pressure.pools[at].prompt_tokens * over.per_token as f64 / 1e12;
-            if link_s > FULL * pressure.seconds {
-                return (Cause::Link, Some(at));
-            }
-        }
+    let [waited, linked, late] = pressure.waited[missed.class];
+    let reader = missed.pools.iter().copied().find(reads);
+    if let Some(reader) = reader.filter(|_| linked > WAITED * late && linked > waited) {
+        return (Cause::Link, Some(reader));
     }
-    let (waited, late) = pressure.waited[missed.class];
     let held = of_pool.held_s;
     let held_most = (0..3).rev().max_by(|a, b| held[*a].total_cmp(&held[*b])).unwrap_or(2);
     if waited > WAITED * late && held[held_most] > 0.0 && held_most < 2 {

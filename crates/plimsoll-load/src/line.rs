@@ -447,7 +447,7 @@ impl<'m> Load<'m> {
             let Some((own, kept)) = mine.iter().find(|(p, _)| p.key == "attainment") else {
                 continue;
             };
-            let seen = attainment(kept, level);
+            let seen = attainment(kept, level).filter(|_| !trial.of_quiet);
             let broken = mine.iter().filter(|(promise, kept)| {
                 promise.key != "attainment"
                     && kept.verdict != LoadVerdict::Carried
@@ -574,6 +574,7 @@ fn alone(unloaded: &Unloaded) -> Trial {
     Trial {
         judged: unloaded.judged.clone(),
         misses: unloaded.misses.clone(),
+        of_quiet: false,
         episodes: 0,
         calls: 0,
         stopped: unloaded.stopped,

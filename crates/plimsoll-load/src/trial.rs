@@ -92,6 +92,8 @@ pub(crate) struct Unloaded {
 pub(crate) struct Trial {
     pub(crate) judged: Judgement,
     pub(crate) misses: Misses,
+    /// Whether it is of the time between bursts and dumps alone: more misses its promise than was seen.
+    pub(crate) of_quiet: bool,
     /// Clusters of bursts and dumps that were seen.
     pub(crate) episodes: u32,
     /// Calls that it rests on.
@@ -558,6 +560,7 @@ impl<'m> Tester<'m> {
         Trial {
             judged: judge(&own.part.promises, &nothing, &clumps, self.level()),
             misses: Misses::none(&own.part),
+            of_quiet: false,
             episodes: 0,
             calls: 0,
             stopped: true,
@@ -602,6 +605,7 @@ impl<'m> Tester<'m> {
         let seconds = units_at(at) as f64 * run.unit_s;
         Ok(Trial {
             misses: run.misses.get(at).or(run.misses.last()).cloned().unwrap_or_else(nothing),
+            of_quiet: false,
             episodes: 0,
             calls: ((own.calls_per_s() * load * seconds) as u64).min(run.calls.max(1)),
             stopped: run.stopped,
@@ -644,6 +648,7 @@ impl<'m> Tester<'m> {
             return Ok(Trial {
                 judged,
                 misses: misses.unwrap_or_else(|| Misses::none(&own.part)),
+                of_quiet: !quiet.overrun,
                 episodes: 0,
                 calls: quiet.calls,
                 stopped: false,
@@ -733,6 +738,7 @@ impl<'m> Tester<'m> {
         Ok(Trial {
             judged,
             misses,
+            of_quiet: false,
             episodes: (seen_bursts + seen_dumps) as u32,
             calls,
             stopped,
@@ -788,6 +794,7 @@ impl<'m> Tester<'m> {
         let trial = |judged: Judgement, misses: Misses, run: Option<&Steady>, dumps: usize| Trial {
             judged,
             misses,
+            of_quiet: false,
             episodes: dumps as u32,
             calls: quiet.calls + first.calls + run.map_or(0, |run| run.calls),
             stopped: false,

@@ -50,7 +50,9 @@ use self::table::{AtPeak, at_peak, placed, table};
 pub use self::table::{FirstToRunOut, ResourceRow};
 use crate::context::Context;
 use crate::headroom::{Loss, Lost};
-use plimsoll_load::{ClassTarget, Demand, Memo, SimulateInput, SimulatedClass, Span, StudyError};
+use plimsoll_load::{
+    Cause, ClassTarget, Demand, Memo, SimulateInput, SimulatedClass, Span, StudyError,
+};
 
 /// What a plan is made from.
 pub struct PlanInput<'a> {
@@ -362,14 +364,20 @@ pub(crate) fn built(
     } = carried;
     let planned_fleet = placed(input, &asked, &sized, fleet.as_ref());
     let table = table(input, &asked, (&planned_fleet, &sized), &budget, context)?;
-    if let Some(by) = &peak.breaks {
+    if let Some((by, cause)) = &peak.breaks {
+        let binds = cause
+            .map_or(String::new(), |cause| format!(": {} binds", cause.word().replace('_', " ")));
         obstacles.push(Obstacle {
             kind: "slo",
             what: match sized.is_empty() {
-                true => format!("hosted models and tools break {by} at the peak"),
-                false => format!("all together, where it is placed, the fleet breaks {by}, although each pool by itself does not"),
+                true => format!("hosted models and tools break {by} at the peak{binds}"),
+                false => format!("all together, where it is placed, the fleet breaks {by}, although each pool by itself does not{binds}"),
             },
-            relax: "look at providers, regions and fallbacks with `plimsoll simulate`".to_owned(),
+            relax: match cause {
+                Some(Cause::Link) => "give `disaggregation` a faster `link`, or read prompts and generate in one pool",
+                _ => "look at providers, regions and fallbacks with `plimsoll curve`",
+            }
+            .to_owned(),
         });
     }
     for loss in peak.losses.iter().filter(|loss| claimed && loss.kept_before && !loss.meets) {

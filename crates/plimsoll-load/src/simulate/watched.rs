@@ -608,6 +608,7 @@ impl Watch for Known<'_, '_> {
             tpot: o.first.filter(|_| o.output > 1).map(|first| (o.done - first) / (o.output - 1)),
             largest_gap: o.largest_gap,
             waited: o.scheduled.map_or(0, |at| at - o.arrived),
+            handing_over: 0,
             calls: 1,
             attempts: 1,
             prompt: o.prompt,

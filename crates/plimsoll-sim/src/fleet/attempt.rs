@@ -365,7 +365,10 @@ impl<W: FleetWatch> Run<'_, '_, W> {
         let Some(own) = self.calls.get_mut(call) else { return };
         (own.target, own.place) = (Target::Pool(over.to), Place::Link);
         own.read = Some(Box::new(*outcome));
-        let stamp = own.stamp;
+        let (stamp, task) = (own.stamp, own.task);
+        if let Some(task) = self.tasks.get_mut(task) {
+            task.handing_over += at - self.now;
+        }
         self.attempts += 1;
         self.at(at, Rank::Client, What::HandedOver(call, stamp));
     }

@@ -41,6 +41,8 @@ pub(super) struct TaskState {
     waited: u64,
     /// The part of it that is of this step: of calls made at once, the longest.
     step_waited: u64,
+    /// How long its keys and values took from a pool that reads to one that generates.
+    pub(super) handing_over: u64,
     calls: u32,
     pub(super) attempts: u32,
     prompt: u64,
@@ -110,6 +112,7 @@ impl<W: FleetWatch> Run<'_, '_, W> {
             gaps: 0,
             waited: 0,
             step_waited: 0,
+            handing_over: 0,
             calls: 0,
             attempts: 0,
             prompt: 0,
@@ -144,6 +147,7 @@ impl<W: FleetWatch> Run<'_, '_, W> {
         }
         (own.ttft, own.tpot, own.largest_gap, own.waited) = (None, None, 0, 0);
         (own.calls, own.attempts, own.prompt, own.cached, own.output) = (0, 0, 0, 0, 0);
+        own.handing_over = 0;
         self.watch.offered(own.class, now);
     }
 
@@ -379,6 +383,7 @@ impl<W: FleetWatch> Run<'_, '_, W> {
             tpot: own.tpot,
             largest_gap: own.largest_gap,
             waited: own.waited,
+            handing_over: own.handing_over,
             calls: own.calls,
             attempts: own.attempts,
             prompt: own.prompt,

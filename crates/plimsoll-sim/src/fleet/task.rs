@@ -89,6 +89,8 @@ pub struct TaskOutcome {
     pub largest_gap: u64,
     /// How long its calls waited in lines, together.
     pub waited: u64,
+    /// How long the keys and values of its calls took from pools that read to those that generate, together.
+    pub handing_over: u64,
     /// Calls of models that it made, however often each was tried.
     pub calls: u32,
     /// Attempts of all calls.

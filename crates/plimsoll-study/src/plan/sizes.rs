@@ -10,8 +10,8 @@ use super::size::{Floor, Question, Sized};
 use super::{Facts, PlanInput, TINY};
 use crate::context::Context;
 use plimsoll_load::{
-    ClassTarget, Effort, LoadVerdict, SimulateInput, SimulatedClass, SimulatedPool, Simulation,
-    StudyError, pools_serving,
+    Cause, ClassTarget, Effort, LoadVerdict, SimulateInput, SimulatedClass, SimulatedPool,
+    Simulation, StudyError, pools_serving,
 };
 
 /// No pool is looked at with more replicas.
@@ -409,8 +409,12 @@ fn together(asked: &Asked, sizes: &mut [PoolSize], context: Context<'_>) -> Resu
             pool.life.replicas = size.replicas.carry();
         }
         let whole = Question { fleet: &fleet, ..asked.at_quantile(context) }.load().at(1.0)?;
-        // What chance alone may have done is no reason.
-        if whole.verdict != LoadVerdict::Fails {
+        // What chance alone may have done is no reason, and not everything is mended by replicas.
+        let helps = !matches!(
+            whole.cause,
+            None | Some(Cause::Link | Cause::Provider | Cause::TooLong | Cause::Tool)
+        );
+        if whole.verdict != LoadVerdict::Fails || !helps {
             break;
         }
         let named = |pool: &SimulatedPool| whole.of.as_ref() == Some(&pool.name);

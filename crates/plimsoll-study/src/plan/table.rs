@@ -165,8 +165,8 @@ fn first(rows: &[ResourceRow], today: &LoadLine) -> Option<FirstToRunOut> {
 
 /// The planned fleet at the peak, where it is placed.
 pub(crate) struct AtPeak {
-    /// The promise that it breaks with nothing lost.
-    pub(crate) breaks: Option<String>,
+    /// The promise that it breaks with nothing lost, and what binds.
+    pub(crate) breaks: Option<(String, Option<Cause>)>,
     /// What becomes of it when something is lost.
     pub(crate) losses: Vec<Loss>,
     /// What hosted models are asked for, and serve.
@@ -194,7 +194,8 @@ pub(crate) fn at_peak(
             }
         }
     };
-    let breaks = whole.signal.filter(|_| whole.verdict == LoadVerdict::Fails);
+    let fails = whole.verdict == LoadVerdict::Fails;
+    let breaks = whole.signal.filter(|_| fails).map(|signal| (signal, whole.cause));
     Ok(AtPeak { breaks, hosted, losses })
 }
 
