@@ -18,6 +18,8 @@ const GRID: f64 = 1.04;
 /// The lightest and the heaviest, in steps of the grid from the demand: a hundredth of it, and ten times as much.
 const LIGHTEST: i64 = -117;
 const HEAVIEST: i64 = 59;
+/// The demand itself.
+const DEMAND: i64 = 0;
 
 /// A load of the grid, as a multiple of the demand.
 fn load_at(place: i64) -> f64 {
@@ -155,6 +157,9 @@ pub struct LoadLine {
     pub of: Option<String>,
     /// Every load that was tried on that component, lightest first.
     pub tried: Vec<LoadOutcome>,
+    /// What the demand itself comes to, in all components: one of the loads that every search tries.
+    #[serde(skip)]
+    pub demand: Option<LoadOutcome>,
     /// Whether the time was up before it was found.
     pub unfinished: bool,
 }
@@ -162,7 +167,8 @@ pub struct LoadLine {
 impl LoadLine {
     /// Of something that no request comes to.
     pub fn idle() -> Self {
-        Self { holds: Some(load_at(HEAVIEST)), beyond: true, ..Self::default() }
+        let demand = Some(together(1.0, Vec::new()));
+        Self { holds: Some(load_at(HEAVIEST)), beyond: true, demand, ..Self::default() }
     }
 
     /// Whether the demand itself is carried.
@@ -336,13 +342,14 @@ impl<'m> Load<'m> {
                 signal: outcome.signal.clone(),
                 cause: outcome.cause,
                 of: outcome.of.clone(),
+                demand: Some(LoadOutcome { load: 1.0, ..outcome.clone() }),
                 tried: vec![outcome],
                 ..LoadLine::default()
             });
         }
         let guess = tester.guess()?.ln();
         let mut clumps = clumps(tester);
-        let found = edge(&Loads, guess, tester.budget(), |place| {
+        let found = edge(&Loads, Some(DEMAND), guess, tester.budget(), |place| {
             tester.trial(load_at(place), &mut clumps)
         })?;
         Ok(self.line_from(tester, &found, name))
@@ -368,6 +375,7 @@ impl<'m> Load<'m> {
             signal: blame.signal,
             cause: blame.cause,
             of: blame.of,
+            demand: found.tried.get(&DEMAND).map(|trial| self.outcome(tester, 1.0, trial)),
             tried,
             unfinished: found.stopped,
         }
@@ -399,7 +407,7 @@ impl<'m> Load<'m> {
         // What so many would be asked to carry, were load and replicas in proportion.
         let about = f64::from(hint) / tester.guess()?;
         let mut clumps = clumps(tester);
-        let found = edge(&axis, -about.max(1.0).ln(), tester.budget(), |place| {
+        let found = edge(&axis, None, -about.max(1.0).ln(), tester.budget(), |place| {
             let n = u32::try_from(-place).unwrap_or(u32::MAX);
             tester.with_replicas(pool, n).trial(1.0, &mut clumps)
         })?;
@@ -592,8 +600,10 @@ fn least(lines: Vec<LoadLine>) -> LoadLine {
         .map(|line| if line.beyond { f64::INFINITY } else { line.between.0.unwrap_or(0.0) })
         .fold(f64::INFINITY, f64::min);
     let broken = lines.iter().filter_map(|line| line.between.1).fold(f64::INFINITY, f64::min);
+    let demand: Option<Vec<LoadOutcome>> = lines.iter().map(|line| line.demand.clone()).collect();
     let first = lines.into_iter().min_by(|a, b| low(a).total_cmp(&low(b)));
     let Some(mut line) = first else { return LoadLine::idle() };
+    line.demand = demand.map(|each| together(1.0, each));
     let known = |x: f64| (x.is_finite() && x > 0.0).then_some(x);
     line.between = (known(carried), known(broken));
     line.unfinished = unfinished;

@@ -48,9 +48,10 @@ pub(crate) struct Edge {
     pub(crate) stopped: bool,
 }
 
-/// Finds the edge from a guess on, for so many calls at most.
+/// Finds the edge from a guess on, for so many calls at most. A place that is wanted anyway is tried first.
 pub(crate) fn edge(
     axis: &impl Axis,
+    wanted: Option<i64>,
     guess: f64,
     budget: u64,
     mut ask: impl FnMut(i64) -> Result<Trial, StudyError>,
@@ -59,7 +60,16 @@ pub(crate) fn edge(
     let mut tried: BTreeMap<i64, Trial> = BTreeMap::new();
     let (mut spent, mut stopped) = (0, false);
     let mut weight = guess;
+    if let Some(place) = wanted {
+        let trial = ask(place)?;
+        spent += trial.calls;
+        stopped |= trial.stopped;
+        tried.insert(place, trial);
+    }
     for _ in 0..TRIES {
+        if stopped {
+            break;
+        }
         let (low, high) = bracket(&tried);
         let (below, above) =
             (low.map_or(lightest, |low| low + 1), high.map_or(heaviest, |h| h - 1));

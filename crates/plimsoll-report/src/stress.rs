@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use plimsoll_study::{
-    Breaks, Guard, Moved, PressureChange, StressResult, Stressed, StressedResource, TornadoBar,
-    TornadoEnd,
+    Breaks, Guard, LoadVerdict, Moved, PressureChange, StressResult, Stressed, StressedResource,
+    TornadoBar, TornadoEnd,
 };
 use plimsoll_units::grouped;
 use serde_json::{Value, json};
@@ -122,8 +122,9 @@ pub(crate) fn breaks(own: Option<&Breaks>) -> String {
 fn scenarios(out: &mut String, document: &StressDocument<'_>, heading: Heading) {
     let result = document.result;
     let _ = writeln!(out, "\n{}", heading.apply("hard times"));
-    let held = |holds: Option<bool>, text: String| match holds {
-        Some(false) => format!("{text} BREAKS"),
+    let held = |verdict: Option<LoadVerdict>, text: String| match verdict {
+        Some(LoadVerdict::Fails) => format!("{text} BREAKS"),
+        Some(LoadVerdict::TooClose) => format!("{text} TOO CLOSE"),
         _ => text,
     };
     let carries = |times: Option<f64>| times.map_or("-".to_owned(), |times| format!("{times:.2}x"));
@@ -135,9 +136,9 @@ fn scenarios(out: &mut String, document: &StressDocument<'_>, heading: Heading) 
             let attainment = &own.attainment;
             vec![
                 own.name.clone(),
-                held(attainment.holds_now, share(attainment.now)),
+                held(attainment.verdict_now, share(attainment.now)),
                 carries(own.carries.now),
-                held(attainment.holds_planned, share(attainment.planned)),
+                held(attainment.verdict_planned, share(attainment.planned)),
                 carries(own.carries.planned),
                 dollars(own.cost.planned_usd_per_hour),
                 dollars(own.cost.planned_usd_per_success),

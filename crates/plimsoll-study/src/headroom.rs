@@ -1,20 +1,14 @@
 //! What is asked of a fleet, when that is too much, and what becomes of it when something is lost.
 
-use plimsoll_load::{
-    Demand, Level, LoadOutcome, LoadVerdict, Resource, SimulateInput, Source, Spell, StudyError,
-    longest_pauses,
-};
+use plimsoll_load::{Demand, Level, LoadOutcome, LoadVerdict, Resource, StudyError};
 use plimsoll_sim::Mishap;
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
 use crate::plan::size::{Question, worst};
-use crate::sweep::{CurveInput, hopeless};
 
 /// Below this share of headroom a resource is tight.
 const TIGHT: f64 = 0.15;
-/// How long a loss at peak is looked at, in seconds.
-const LOSS_SECONDS: f64 = 600.0;
 
 /// What a row says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -142,32 +136,4 @@ pub(crate) fn losses(
         });
     }
     Ok((whole, losses))
-}
-
-/// A fleet at the peak as it is looked at for so many calls over all runs, so many seconds of warm-up, and so many that count at least: nothing goes wrong by itself, and no
-/// replica comes or goes.
-pub(crate) fn at_peak(
-    peak: &CurveInput,
-    calls: f64,
-    (warm_up, least): (f64, f64),
-) -> SimulateInput {
-    let mut fleet = peak.fleet.clone();
-    fleet.chance = false;
-    fleet.incidents.clear();
-    fleet.surges.clear();
-    fleet.window = None;
-    fleet.pools.iter_mut().for_each(|pool| pool.life.scaling = None);
-    fleet.warm_up = warm_up;
-    fleet.work_off = Some(LOSS_SECONDS.max(2.0 * longest_pauses(&fleet.classes, fleet.seed)));
-    fleet.hopeless = Some(hopeless(&fleet));
-    let rate: f64 = fleet
-        .classes
-        .iter()
-        .map(|c| c.rate(peak.hour, peak.events) * c.class.task.mean_requests().max(1.0))
-        .sum();
-    let each = calls / f64::from(fleet.runs) / rate.max(1e-9);
-    fleet.seconds = each.clamp(least, LOSS_SECONDS);
-    let until = fleet.warm_up + fleet.seconds;
-    fleet.source = Source::Classes(vec![Spell { until, hour: peak.hour, events: peak.events }]);
-    fleet
 }

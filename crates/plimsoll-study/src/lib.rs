@@ -35,12 +35,9 @@ mod context;
 mod cost;
 mod curve;
 mod engine_runs;
-mod episodes;
 mod fit;
 mod headroom;
 mod limits;
-#[expect(dead_code, reason = "plans and stress tests still ask it for their lines")]
-mod load_line;
 mod measured;
 mod names;
 mod performance;
@@ -54,8 +51,6 @@ mod review;
 mod scaling;
 mod steady;
 mod stress;
-#[expect(dead_code, reason = "plans and stress tests still ask it for their lines")]
-mod sweep;
 mod validate;
 mod validate_performance;
 mod watch;

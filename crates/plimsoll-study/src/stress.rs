@@ -41,8 +41,6 @@ pub struct StressInput<'a> {
     pub tool_usd: Vec<f64>,
     /// Where each class's hit rate comes from, where it has one.
     pub hits_from: Vec<Option<String>>,
-    /// Whether hard times are looked at closely, or as briefly as a review can afford.
-    pub closely: bool,
 }
 
 /// The hour that a stress is of.

@@ -1,6 +1,6 @@
 //! Charts of hard times, of what moves the answer, and of where the money goes.
 
-use plimsoll_study::{Cost, StressResult, TornadoBar};
+use plimsoll_study::{Cost, LoadVerdict, StressResult, TornadoBar};
 
 use super::{Bar, Beside, Chart, Draw, Ink};
 use crate::cost::dollars;
@@ -22,18 +22,18 @@ pub(crate) fn stress_chart(result: &StressResult) -> Option<Chart> {
     if now.is_empty() && planned.is_empty() {
         return None;
     }
-    let broken = |holds: fn(&plimsoll_study::Stressed) -> Option<bool>| -> String {
+    let broken = |verdict: fn(&plimsoll_study::Stressed) -> Option<LoadVerdict>| -> String {
         let names: Vec<&str> = tried
             .iter()
-            .filter(|own| holds(own) == Some(false))
+            .filter(|own| verdict(own) == Some(LoadVerdict::Fails))
             .map(|own| own.name.as_str())
             .collect();
         if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
     };
     let alt = format!(
         "Promises are broken today by: {}. With the planned fleet by: {}.",
-        broken(|own| own.attainment.holds_now),
-        broken(|own| own.attainment.holds_planned)
+        broken(|own| own.attainment.verdict_now),
+        broken(|own| own.attainment.verdict_planned)
     );
     let draw = Draw::rows("good tasks of the class that has least")
         .percent_x()

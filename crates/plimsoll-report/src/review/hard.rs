@@ -1,6 +1,6 @@
 //! Hard times, what moves the answer, where the money goes, and proposed changes.
 
-use plimsoll_study::{PressureChange, Review};
+use plimsoll_study::{LoadVerdict, PressureChange, Review};
 use plimsoll_units::grouped;
 
 use super::stop;
@@ -39,8 +39,8 @@ pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressRe
         let good = &own.attainment;
         table.row(vec![
             own.name.as_str().into(),
-            held(good.now, good.holds_now),
-            held(good.planned, good.holds_planned),
+            held(good.now, good.verdict_now),
+            held(good.planned, good.verdict_planned),
             carries(own.carries.now).into(),
             carries(own.carries.planned).into(),
             dollars(own.cost.planned_usd_per_hour).into(),
@@ -82,10 +82,11 @@ pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressRe
     own.list(result.notes.iter().map(|note| stop(note)).collect());
 }
 
-fn held(good: Option<f64>, holds: Option<bool>) -> Cell {
-    let (word, tone) = match holds {
-        Some(true) => (" holds", Tone::Good),
-        Some(false) => (" BREAKS", Tone::Bad),
+fn held(good: Option<f64>, verdict: Option<LoadVerdict>) -> Cell {
+    let (word, tone) = match verdict {
+        Some(LoadVerdict::Carried) => (" holds", Tone::Good),
+        Some(LoadVerdict::Fails) => (" BREAKS", Tone::Bad),
+        Some(LoadVerdict::TooClose) => (" TOO CLOSE", Tone::Plain),
         None => ("", Tone::Plain),
     };
     Cell { text: format!("{}{word}", share(good)), tone }

@@ -359,6 +359,8 @@ fn check() -> ScalingCheck {
 }
 
 fn stress_result() -> StressResult {
+    let verdict =
+        |share: f64| Some(if share >= 0.99 { LoadVerdict::Carried } else { LoadVerdict::Fails });
     let hard = |name: &str, now: f64, planned: f64| Stressed {
         name: name.to_owned(),
         about: "more comes than was thought".to_owned(),
@@ -371,8 +373,8 @@ fn stress_result() -> StressResult {
             planned_interval: span(planned - 0.01, planned + 0.005),
             target: Some(0.99),
             class: Some("chat".to_owned()),
-            holds_now: Some(now >= 0.99),
-            holds_planned: Some(planned >= 0.99),
+            verdict_now: verdict(now),
+            verdict_planned: verdict(planned),
         },
         carries: OfFleets { name: name.to_owned(), now: Some(0.7), planned: Some(1.2) },
         first_to_break: OfFleets {

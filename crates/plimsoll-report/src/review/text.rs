@@ -1,6 +1,6 @@
 //! The first screen of a review, in 80 columns: what the meeting asks first.
 
-use plimsoll_study::{Plan, Review, StressResult};
+use plimsoll_study::{LoadVerdict, Plan, Review, StressResult};
 use plimsoll_units::grouped;
 
 use super::decide::{facts, first_to_run_out, month, success};
@@ -206,7 +206,9 @@ fn stress(screen: &mut Screen, result: &StressResult) {
         .iter()
         .filter(|own| own.not_applicable.is_none())
         .filter(|own| {
-            own.attainment.holds_now == Some(false) || own.attainment.holds_planned == Some(false)
+            [own.attainment.verdict_now, own.attainment.verdict_planned]
+                .iter()
+                .any(|verdict| *verdict != Some(LoadVerdict::Carried))
         })
         .collect();
     let tried = result.scenarios.iter().filter(|own| own.not_applicable.is_none()).count();
@@ -215,14 +217,17 @@ fn stress(screen: &mut Screen, result: &StressResult) {
     }
     for own in broken.iter().take(HARD) {
         let side =
-            |name: &str, holds: Option<bool>, by: Option<&plimsoll_study::Breaks>| match holds {
-                Some(false) => format!("{name} BREAKS ({})", breaks(by)),
-                Some(true) => format!("{name} holds"),
-                None => format!("{name} unknown"),
+            |name: &str, verdict: Option<LoadVerdict>, by: Option<&plimsoll_study::Breaks>| {
+                match verdict {
+                    Some(LoadVerdict::Fails) => format!("{name} BREAKS ({})", breaks(by)),
+                    Some(LoadVerdict::Carried) => format!("{name} holds"),
+                    Some(LoadVerdict::TooClose) => format!("{name} TOO CLOSE TO CALL"),
+                    None => format!("{name} unknown"),
+                }
             };
-        let now = side("today", own.attainment.holds_now, own.first_to_break.now.as_ref());
+        let now = side("today", own.attainment.verdict_now, own.first_to_break.now.as_ref());
         let planned =
-            side("planned", own.attainment.holds_planned, own.first_to_break.planned.as_ref());
+            side("planned", own.attainment.verdict_planned, own.first_to_break.planned.as_ref());
         screen.says("  ", &format!("{}: {now}; {planned}", own.name));
     }
     screen.more(broken.len(), HARD, "that break something");

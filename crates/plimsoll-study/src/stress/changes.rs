@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use plimsoll_workload::Shift;
 
-use super::hard::{Field, PLANNED, Side, Trial, moved};
+use super::hard::{Field, PLANNED, Peak, Side, Trial, moved};
 use super::result::{ChangeSide, Guard, PressureChange, StressedResource};
 use super::trigger::Condition;
 use super::{Stress, side_by_side};
 use crate::plan::PoolFacts;
-use crate::sweep::CurveInput;
 use plimsoll_load::StudyError;
 use plimsoll_load::pools_serving;
 use plimsoll_load::{ClassResult, Distribution, SimulateInput, SimulatedPool, Simulation};
@@ -94,7 +93,7 @@ fn change(
     let [_, peak] = reference.peaks;
     let mut changed = peak.clone();
     apply(own, &mut changed.fleet);
-    let (judged, seen) = field.whole(&changed, &[])?;
+    let (attainment, seen) = field.about(&changed)?;
     let mut fleet = field.carried.asked.fleet.clone();
     apply(own, &mut fleet);
     let facts = |pool: usize| match &own.pool {
@@ -172,8 +171,8 @@ fn change(
         usd_per_success: per_success,
     };
     result.before =
-        Some(side(before_needs, &before.seen, before.judged.attainment, usd_before, cost_before));
-    result.after = Some(side(&after_needs, &seen, judged.attainment, usd_after, cost_after));
+        Some(side(before_needs, &before.seen, before.attainment(), usd_before, cost_before));
+    result.after = Some(side(&after_needs, &seen, attainment, usd_after, cost_after));
     Ok(result)
 }
 
@@ -269,7 +268,7 @@ fn metric_name(name: &str) -> String {
 fn metrics(
     field: &Field<'_>,
     own: &Proposed,
-    peak: &CurveInput,
+    peak: &Peak,
     seen: &Simulation,
     per_success: Option<f64>,
 ) -> BTreeMap<String, f64> {
@@ -314,7 +313,7 @@ fn metrics(
 }
 
 /// Where nobody says when a change is taken back: when a class that it changes gets less than it was promised.
-fn proposed_rollback(own: &Proposed, peak: &CurveInput, metrics: &BTreeMap<String, f64>) -> Guard {
+fn proposed_rollback(own: &Proposed, peak: &Peak, metrics: &BTreeMap<String, f64>) -> Guard {
     let classes = &own.classes;
     let each = classes.iter().map(|at| {
         let name = metric_name(&peak.fleet.classes[*at].class.name);

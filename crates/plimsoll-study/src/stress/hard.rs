@@ -1,6 +1,6 @@
 //! A hard time, tried on the fleet of today and on the planned one.
 
-use plimsoll_sim::{Incident, Mishap, RouteSpec, Target};
+use plimsoll_sim::{Mishap, RouteSpec, Target};
 use plimsoll_workload::Shift;
 
 use super::result::{
@@ -8,32 +8,16 @@ use super::result::{
 };
 use super::{Stress, StressHour, StressInput, side_by_side};
 use crate::context::Context;
-use crate::headroom::at_peak;
-use crate::plan::size::Question;
+use crate::plan::size::{Question, worst};
 use crate::plan::sizes::LOOKED_AT;
 use crate::plan::table::placed;
 use crate::plan::{Carried, PlanInput, UnitOfLoss, nodes};
-use crate::sweep::{CurveInput, Judged, binds, judge};
 use plimsoll_load::{
-    ClassTarget, Effort as LoadEffort, SimulateInput, Simulation, Span, StudyError, ps, simulate,
+    ClassTarget, Effort, LoadLine, LoadOutcome, LoadVerdict, SimulateInput, Simulation, StudyError,
 };
 
-/// How long a hard time is looked at.
-struct Effort {
-    runs: u32,
-    /// Of all runs.
-    calls: f64,
-    /// Seconds before it counts, and the fewest that do.
-    seconds: (f64, f64),
-}
-
-const CLOSELY: Effort = Effort { runs: 2, calls: 20_000.0, seconds: (60.0, 60.0) };
-/// As long as a review can afford.
-const BRIEFLY: Effort = Effort { runs: 1, calls: 8_000.0, seconds: (30.0, 30.0) };
-
-fn effort(input: &StressInput<'_>) -> &'static Effort {
-    if input.closely { &CLOSELY } else { &BRIEFLY }
-}
+/// Calls of the run that says what each resource is used for, and what is paid for.
+const CALLS_SHOWN: f64 = 8_000.0;
 
 /// A resource has moved where it differs by more than this share, and by more than this part of what there is.
 const MOVED: f64 = 0.05;
@@ -57,9 +41,7 @@ impl Fleets {
         let now = input.plan.today();
         let planned = placed(&input.plan, &carried.asked, &carried.sized, carried.fleet.as_ref());
         let mut both = [now, planned];
-        for fleet in &mut both {
-            (fleet.runs, fleet.threads) = (effort(input).runs, 1);
-        }
+        both.iter_mut().for_each(|fleet| fleet.threads = 1);
         let alone = |fleet: &SimulateInput| {
             let each = fleet.pools.iter().zip(&input.plan.pools).map(|(pool, facts)| {
                 Some(nodes(pool.life.replicas, facts) as f64 * facts.node_usd_per_hour?)
@@ -91,47 +73,62 @@ pub(super) struct Field<'a> {
     pub(super) context: Context<'a>,
 }
 
+/// A fleet at an hour, and what its classes are promised.
+#[derive(Clone)]
+pub(super) struct Peak {
+    pub(super) fleet: SimulateInput,
+    pub(super) targets: Vec<ClassTarget>,
+    pub(super) hour: usize,
+    pub(super) events: bool,
+}
+
+impl Peak {
+    pub(super) fn question<'a>(&'a self, context: Context<'a>) -> Question<'a> {
+        let Self { fleet, targets, hour, events } = self;
+        let (hour, events, effort) = (*hour, *events, Effort::USUAL);
+        Question { fleet, targets, hour, events, context, effort }
+    }
+}
+
 /// A hard time as both fleets meet it.
 pub(super) struct Subject {
     /// Why it cannot happen.
     pub(super) why_not: Option<String>,
-    pub(super) peaks: [CurveInput; 2],
+    pub(super) peaks: [Peak; 2],
     pub(super) lost: [Vec<Mishap>; 2],
-    /// Replicas of each pool that are there while it lasts.
-    pub(super) left: [Vec<u32>; 2],
     /// The class that each was, before some became classes of their own.
     pub(super) origin: Vec<usize>,
     /// Whether nothing that is simulated differs from the reference.
     pub(super) same: bool,
-    /// Whether nothing of it reaches a pool.
-    around: bool,
 }
 
 /// What came of a hard time on one fleet.
 pub(super) struct Side {
-    pub(super) judged: Judged,
+    /// How much of it is carried.
+    pub(super) line: LoadLine,
+    /// What it comes to.
+    pub(super) at: LoadOutcome,
+    /// What it asks of resources.
     pub(super) seen: Simulation,
-    /// Times the demand that each pool carries; none where none that was tried.
-    pub(super) lines: Vec<Line>,
 }
 
-/// How much of a hard time a pool carries.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Line {
-    pub(super) holds: Option<f64>,
-    /// Whether nothing that was tried was too much.
-    pub(super) beyond: bool,
-    pub(super) binds: Option<String>,
-    pub(super) signal: Option<String>,
-    /// Whether anybody comes to it.
-    pub(super) met: bool,
+impl Side {
+    /// The share of good tasks of the class that is nearest to breaking its promise.
+    pub(super) fn attainment(&self) -> Option<f64> {
+        worst(&self.at).0
+    }
+
+    /// Times this demand that is carried; none where nothing bounds it, or nothing is carried.
+    fn carries(&self) -> Option<f64> {
+        self.line.holds.filter(|_| !self.line.beyond)
+    }
 }
 
 /// What came of a hard time on both.
 pub(super) struct Trial {
     pub(super) sides: Option<[Side; 2]>,
-    /// Which trial it is the same as.
-    same_as: Option<usize>,
+    /// Whether it is the same as the reference.
+    same: bool,
 }
 
 impl<'a> Field<'a> {
@@ -146,8 +143,10 @@ impl<'a> Field<'a> {
         let mut origin = Vec::new();
         let mut each = |which: usize| {
             let mut fleet = self.fleets.both[which].clone();
-            let mut targets = asked.targets.clone();
-            let (problem, lost, left) = self.apply(stress, &mut fleet, &mut targets);
+            // What nobody can keep is let go of for the planned fleet alone.
+            let all = [&self.input.plan.targets, &asked.targets];
+            let mut targets = all[which].clone();
+            let (problem, lost) = self.apply(stress, &mut fleet, &mut targets);
             why_not = why_not.take().or(problem);
             origin = (0..asked.fleet.classes.len()).collect();
             if stress.share < 1.0 {
@@ -155,17 +154,7 @@ impl<'a> Field<'a> {
                 let more: Vec<usize> = more.collect();
                 origin.extend(more);
             }
-            let peak = CurveInput {
-                fleet,
-                targets,
-                hour,
-                events,
-                points: 0,
-                calls: effort(self.input).calls,
-                longer: 0,
-                by_resource: false,
-            };
-            (peak, lost, left)
+            (Peak { fleet, targets, hour, events }, lost)
         };
         let (now, planned) = (each(NOW), each(PLANNED));
         let none = Stress::none(&stress.name, &stress.about);
@@ -174,28 +163,19 @@ impl<'a> Field<'a> {
         // Without events the busiest hour is the busiest without them.
         let at_peak = stress.hour != StressHour::Baseline || !asked.events;
         let same = at_peak && plain == none;
-        let around = at_peak && Stress { limits: 1.0, ..plain } == none;
         if stress.hour == StressHour::Launch && !asked.events {
             why_not = Some("no event changes the demand".to_owned());
         }
-        Subject {
-            why_not,
-            peaks: [now.0, planned.0],
-            lost: [now.1, planned.1],
-            left: [now.2, planned.2],
-            origin,
-            same,
-            around,
-        }
+        Subject { why_not, peaks: [now.0, planned.0], lost: [now.1, planned.1], origin, same }
     }
 
-    /// Changes a fleet and what it is promised. Says why it cannot, what is lost, and how many replicas of each pool are left.
+    /// Changes a fleet and what it is promised. Says why it cannot, and what is lost.
     fn apply(
         &self,
         stress: &Stress,
         fleet: &mut SimulateInput,
         targets: &mut Vec<ClassTarget>,
-    ) -> (Option<String>, Vec<Mishap>, Vec<u32>) {
+    ) -> (Option<String>, Vec<Mishap>) {
         let mut why_not = None;
         let shift = Shift { rate: stress.shift.rate * (1.0 + stress.failure), ..stress.shift };
         let concerned: Vec<usize> =
@@ -251,7 +231,6 @@ impl<'a> Field<'a> {
         if stress.to_strongest > 0.0 && !self.to_strongest(stress, fleet) {
             why_not = Some("there is no second model that could be asked instead".to_owned());
         }
-        let mut left: Vec<u32> = fleet.pools.iter().map(|pool| pool.life.replicas).collect();
         if stress.startup > 1.0 {
             let mut late = 0;
             for (i, (size, facts)) in
@@ -261,10 +240,10 @@ impl<'a> Field<'a> {
                     continue;
                 }
                 let by = |times: f64| size.warm.replicas(facts.startup_p90_s * times);
-                let missing = by(stress.startup).saturating_sub(by(1.0)).min(left[i]);
+                let left = &mut fleet.pools[i].life.replicas;
+                let missing = by(stress.startup).saturating_sub(by(1.0)).min(*left);
                 late += missing;
-                left[i] -= missing;
-                fleet.pools[i].life.replicas = left[i];
+                *left -= missing;
             }
             if late == 0 {
                 why_not = Some(
@@ -272,8 +251,8 @@ impl<'a> Field<'a> {
                 );
             }
         }
-        let lost = self.lost(stress, fleet, &mut left, &mut why_not);
-        (why_not, lost, left)
+        let lost = Self::lost(stress, fleet, &mut why_not);
+        (why_not, lost)
     }
 
     /// Whether anything of a class is cached.
@@ -330,38 +309,21 @@ impl<'a> Field<'a> {
         moved
     }
 
-    /// What is lost of every pool, and what is left of it.
+    /// What is lost of every pool.
     fn lost(
-        &self,
         stress: &Stress,
         fleet: &mut SimulateInput,
-        left: &mut [u32],
         why_not: &mut Option<String>,
     ) -> Vec<Mishap> {
         let pools = 0..fleet.pools.len();
         if stress.lose != UnitOfLoss::Nothing && pools.is_empty() {
             *why_not = Some("there are no replicas of one's own to lose".to_owned());
         }
-        let mut take = |each: &dyn Fn(usize) -> u32| {
-            left.iter_mut().enumerate().for_each(|(i, n)| *n = n.saturating_sub(each(i)));
-        };
         match stress.lose {
             UnitOfLoss::Nothing => Vec::new(),
-            UnitOfLoss::Replicas(n) => {
-                take(&|_| n);
-                pools.map(|pool| Mishap::Replicas(pool, n)).collect()
-            }
-            UnitOfLoss::Nodes(n) => {
-                take(&|i| n * fleet.pools[i].life.per_node);
-                pools.map(|pool| Mishap::Nodes(pool, n)).collect()
-            }
-            UnitOfLoss::Zones(n) => {
-                take(&|i| {
-                    let life = &fleet.pools[i].life;
-                    n * life.replicas.div_ceil(life.zones.max(1))
-                });
-                pools.map(|pool| Mishap::Zones(pool, n)).collect()
-            }
+            UnitOfLoss::Replicas(n) => pools.map(|pool| Mishap::Replicas(pool, n)).collect(),
+            UnitOfLoss::Nodes(n) => pools.map(|pool| Mishap::Nodes(pool, n)).collect(),
+            UnitOfLoss::Zones(n) => pools.map(|pool| Mishap::Zones(pool, n)).collect(),
             UnitOfLoss::Region => {
                 let here = |region: usize, pool: usize| -> u32 {
                     let life = &fleet.pools[pool].life;
@@ -380,120 +342,47 @@ impl<'a> Field<'a> {
                     }
                     return Vec::new();
                 }
-                let Some(gone) = used.into_iter().max_by_key(|region| total(*region)) else {
-                    return Vec::new();
-                };
-                let lost: Vec<u32> = pools.map(|pool| here(gone, pool)).collect();
-                take(&|i| lost[i]);
-                vec![Mishap::Region(gone)]
+                let gone = used.into_iter().max_by_key(|region| total(*region));
+                gone.map(Mishap::Region).into_iter().collect()
             }
         }
     }
 
     /// Tries all of them: the first is the reference.
     pub(super) fn trials(&self, subjects: &[Subject]) -> Result<Vec<Trial>, StudyError> {
-        let first = self.try_both(&subjects[..1], None)?;
-        let start = first[0].sides.as_ref().map(|s| s.each_ref().map(|side| side.lines.clone()));
-        let rest = self.try_both(&subjects[1..], start.as_ref())?;
-        let trials = first.into_iter().chain(rest);
-        let same = |subject: &Subject| (subject.same && subject.why_not.is_none()).then_some(0);
-        Ok(trials
-            .zip(subjects)
-            .enumerate()
-            .map(|(i, (trial, subject))| Trial {
-                same_as: same(subject).filter(|_| i > 0),
-                ..trial
-            })
-            .collect())
-    }
-
-    fn try_both(
-        &self,
-        subjects: &[Subject],
-        start: Option<&[Vec<Line>; 2]>,
-    ) -> Result<Vec<Trial>, StudyError> {
-        let first = start.is_none();
-        let wanted: Vec<usize> = (0..subjects.len())
-            .filter(|i| subjects[*i].why_not.is_none() && (first || !subjects[*i].same))
-            .collect();
-        // All of a fleet together, and each of its pools by itself.
-        let pools = self.input.plan.pools.len();
-        let each = 2 * (1 + pools);
-        let looks = side_by_side(self.input.plan.fleet.threads, wanted.len() * each, |i| {
-            let (subject, which, look) = (&subjects[wanted[i / each]], i % each % 2, i % each / 2);
-            Ok(match look.checked_sub(1) {
-                None => {
-                    let (judged, seen) = self.whole(&subject.peaks[which], &subject.lost[which])?;
-                    Looked::Whole(Box::new((judged, seen)))
-                }
-                Some(pool) => {
-                    let before = start.map(|start| &start[which][pool]);
-                    Looked::Line(match before.filter(|_| subject.around) {
-                        Some(line) => line.clone(),
-                        None => self.line(subject, which, pool)?,
-                    })
-                }
-            })
+        let same = |i: usize| i > 0 && subjects[i].same;
+        let wanted: Vec<usize> =
+            (0..subjects.len()).filter(|i| subjects[*i].why_not.is_none() && !same(*i)).collect();
+        let sides = side_by_side(self.input.plan.fleet.threads, 2 * wanted.len(), |i| {
+            let (subject, which) = (&subjects[wanted[i / 2]], i % 2);
+            self.side(&subject.peaks[which], &subject.lost[which])
         })?;
-        let mut looks = looks.into_iter();
-        let mut trials: Vec<Trial> =
-            subjects.iter().map(|_| Trial { sides: None, same_as: None }).collect();
-        for i in wanted {
-            let mut wholes = Vec::new();
-            let mut lines: [Vec<Line>; 2] = [Vec::new(), Vec::new()];
-            for (at, look) in looks.by_ref().take(each).enumerate() {
-                match look {
-                    Looked::Whole(whole) => wholes.push(*whole),
-                    Looked::Line(line) => lines[at % 2].push(line),
-                }
+        let mut sides = sides.into_iter();
+        let each = subjects.iter().enumerate().map(|(i, subject)| {
+            let pair = wanted.contains(&i).then(|| sides.next().zip(sides.next())).flatten();
+            Trial {
+                sides: pair.map(|(now, planned)| [now, planned]),
+                same: same(i) && subject.why_not.is_none(),
             }
-            let mut sides = wholes.into_iter().zip(lines).map(|((judged, seen), lines)| Side {
-                judged,
-                seen,
-                lines,
-            });
-            if let (Some(now), Some(planned)) = (sides.next(), sides.next()) {
-                trials[i].sides = Some([now, planned]);
-            }
-        }
-        Ok(trials)
+        });
+        Ok(each.collect())
     }
 
-    /// A fleet at the peak, all of it together; what it loses is lost for as long as it is looked at.
-    pub(super) fn whole(
-        &self,
-        peak: &CurveInput,
-        lost: &[Mishap],
-    ) -> Result<(Judged, Simulation), StudyError> {
-        let mut fleet = at_peak(peak, effort(self.input).calls, effort(self.input).seconds);
-        let (at, lasts) = (ps(fleet.warm_up), Some(ps(1e6)));
-        fleet.incidents =
-            lost.iter().map(|what| Incident { at, lasts, what: what.clone() }).collect();
-        let seen = simulate(&fleet, None, self.context.go_on)?;
-        Ok((judge(&seen, peak), seen))
-    }
-
-    /// How much of a hard time a pool carries, the others being in nobody's way.
-    fn line(&self, subject: &Subject, which: usize, pool: usize) -> Result<Line, StudyError> {
-        let peak = &subject.peaks[which];
-        let mut fleet = peak.fleet.clone();
-        fleet.pools[pool].life.replicas = subject.left[which][pool];
-        let question = Question {
-            fleet: &fleet,
-            targets: &peak.targets,
-            hour: peak.hour,
-            events: peak.events,
-            context: self.context,
-            effort: LoadEffort::BRIEF,
+    /// A fleet at an hour; what it loses is lost all along.
+    fn side(&self, peak: &Peak, lost: &[Mishap]) -> Result<Side, StudyError> {
+        let load = peak.question(self.context).load_without(lost);
+        let line = load.line()?;
+        let at = match line.demand.clone() {
+            Some(at) => at,
+            None => load.at(1.0)?,
         };
-        let line = question.load().pool_line(pool)?;
-        Ok(Line {
-            holds: line.holds,
-            beyond: line.beyond,
-            binds: line.cause.map(|cause| cause.word().to_owned()),
-            signal: line.signal.clone(),
-            met: !line.tried.is_empty(),
-        })
+        Ok(Side { line, at, seen: load.shown_together(1.0, CALLS_SHOWN)? })
+    }
+
+    /// What a fleet comes to at an hour, and what it asks of resources; for an answer that is compared with others of its kind.
+    pub(super) fn about(&self, peak: &Peak) -> Result<(Option<f64>, Simulation), StudyError> {
+        let load = peak.question(self.context).brief().load();
+        Ok((worst(&load.at(1.0)?).0, load.shown_together(1.0, CALLS_SHOWN)?))
     }
 
     /// What a hard time came to, beside the reference.
@@ -504,23 +393,20 @@ impl<'a> Field<'a> {
         trial: &Trial,
         base: &Trial,
     ) -> Stressed {
-        let own = match trial.same_as {
-            Some(_) => base.sides.as_ref(),
-            None => trial.sides.as_ref(),
-        };
+        let own = if trial.same { base.sides.as_ref() } else { trial.sides.as_ref() };
         let before = base.sides.as_ref();
         let resources = match (own, before) {
             (Some(own), Some(before)) => self.resources(subject, own, before),
             _ => Vec::new(),
         };
         let (relieved, worsened) = moved(&resources);
-        let carries = |which: usize| own.and_then(|own| weakest(&own[which].lines)?.holds);
+        let carries = |which: usize| own.and_then(|own| own[which].line.holds);
         let breaks = |which: usize| own.map(|own| first(&own[which]));
         Stressed {
             name: stress.name.clone(),
             about: stress.about.clone(),
             not_applicable: subject.why_not.clone(),
-            attainment: self.attainment(subject, own),
+            attainment: Self::attainment(own),
             carries: OfFleets {
                 name: "times this demand".to_owned(),
                 now: carries(NOW),
@@ -539,29 +425,20 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn attainment(&self, subject: &Subject, own: Option<&[Side; 2]>) -> StressedAttainment {
+    fn attainment(own: Option<&[Side; 2]>) -> StressedAttainment {
         let of = |which: usize| own.map(|own| &own[which]);
-        let span = |which: usize| {
-            let side = of(which)?;
-            let (low, high) = side.judged.between?;
-            Some(Span {
-                low: low.clamp(0.0, 1.0),
-                high: high.clamp(0.0, 1.0),
-                level: self.input.plan.fleet.level,
-                n: side.seen.runs as usize,
-            })
-        };
-        let worst = of(PLANNED).and_then(|side| side.judged.worst);
-        let peak = &subject.peaks[PLANNED];
+        let class = of(PLANNED).and_then(|side| side.at.classes.get(side.at.worst?));
+        let said = |which: usize| of(which).map_or((None, None), |side| worst(&side.at));
+        let ((now, now_interval), (planned, planned_interval)) = (said(NOW), said(PLANNED));
         StressedAttainment {
-            now: of(NOW).and_then(|side| side.judged.attainment),
-            planned: of(PLANNED).and_then(|side| side.judged.attainment),
-            now_interval: span(NOW),
-            planned_interval: span(PLANNED),
-            target: worst.map(|at| peak.targets[at].attainment),
-            class: worst.map(|at| peak.fleet.classes[at].class.name.clone()),
-            holds_now: of(NOW).map(|side| side.judged.may_meet()),
-            holds_planned: of(PLANNED).map(|side| side.judged.may_meet()),
+            now,
+            planned,
+            now_interval,
+            planned_interval,
+            target: class.map(|class| class.target),
+            class: class.map(|class| class.class.clone()),
+            verdict_now: of(NOW).map(|side| side.at.verdict),
+            verdict_planned: of(PLANNED).map(|side| side.at.verdict),
         }
     }
 
@@ -574,16 +451,9 @@ impl<'a> Field<'a> {
     ) -> Vec<StressedResource> {
         let mut rows = Vec::new();
         let asked = demand(&subject.peaks[PLANNED]);
-        let reference = demand(&CurveInput {
-            fleet: self.carried.asked.fleet.clone(),
-            hour: self.carried.asked.hour,
-            events: self.carried.asked.events,
-            ..subject.peaks[PLANNED].clone()
-        });
-        let used = |sides: &[Side; 2], which: usize| {
-            let line = weakest(&sides[which].lines).filter(|line| !line.beyond);
-            line.and_then(|line| line.holds).map(|holds| 1.0 / holds)
-        };
+        let reference = demand(&self.at_busiest(self.carried.asked.fleet.clone()));
+        let used =
+            |sides: &[Side; 2], which: usize| sides[which].carries().map(|holds| 1.0 / holds);
         let kinds = [
             ("requests", "1/s", asked.0, reference.0),
             ("fresh_prompt_tokens", "tok/s", asked.1, reference.1),
@@ -740,18 +610,10 @@ impl<'a> Field<'a> {
     }
 
     /// A fleet at the busiest hour, with what its classes are promised.
-    pub(super) fn at_busiest(&self, fleet: SimulateInput) -> CurveInput {
+    pub(super) fn at_busiest(&self, fleet: SimulateInput) -> Peak {
         let asked = &self.carried.asked;
-        CurveInput {
-            fleet,
-            targets: asked.targets.clone(),
-            hour: asked.hour,
-            events: asked.events,
-            points: 0,
-            calls: effort(self.input).calls,
-            longer: 0,
-            by_resource: false,
-        }
+        let (targets, hour, events) = (asked.targets.clone(), asked.hour, asked.events);
+        Peak { fleet, targets, hour, events }
     }
 
     /// Replicas of a pool that carry what comes to a fleet at the busiest hour, about.
@@ -779,26 +641,14 @@ impl<'a> Field<'a> {
         if peak > 0.0 { (all / peak).min(1.0) } else { 0.0 }
     }
 
-    /// Whether anybody is sent to a provider in the first place.
-    pub(super) fn hosts(&self) -> bool {
-        let classes = self.carried.asked.fleet.classes.iter();
-        let mut routes = classes.flat_map(|class| &class.sent.routes);
-        routes.any(|route| matches!(route.to, Target::Provider(_)))
-    }
-
     /// What a fleet costs an hour, whoever comes.
     pub(super) fn nodes_usd(&self, which: usize) -> Option<f64> {
         self.fleets.usd[which]
     }
 }
 
-enum Looked {
-    Whole(Box<(Judged, Simulation)>),
-    Line(Line),
-}
-
 /// Calls, fresh and output tokens a second that are asked for on average.
-fn demand(peak: &CurveInput) -> (f64, f64, f64) {
+fn demand(peak: &Peak) -> (f64, f64, f64) {
     let each = peak.fleet.classes.iter().map(|own| {
         let Some(hour) = own.class.hours.get(peak.hour) else { return (0.0, 0.0, 0.0) };
         let shift = hour.changed(peak.events);
@@ -809,29 +659,17 @@ fn demand(peak: &CurveInput) -> (f64, f64, f64) {
     each.fold((0.0, 0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1, sum.2 + own.2))
 }
 
-/// The pool that carries least, of those that anybody comes to.
-pub(super) fn weakest(lines: &[Line]) -> Option<&Line> {
-    let met = lines.iter().filter(|line| line.met);
-    met.min_by(|a, b| a.holds.unwrap_or(0.0).total_cmp(&b.holds.unwrap_or(0.0)))
-}
-
 /// What breaks first: what binds now where a promise is broken, else what gives way when more comes.
 fn first(side: &Side) -> Breaks {
-    let broken = !side.judged.may_meet();
-    if broken {
-        let (resource, of) = binds(&side.seen, side.judged.fails_by.as_deref());
-        return Breaks { resource, of, signal: side.judged.fails_by.clone(), broken };
-    }
-    let line = weakest(&side.lines);
-    let pool = side
-        .lines
-        .iter()
-        .position(|own| line.is_some_and(|line| std::ptr::eq(own, line)))
-        .map(|at| side.seen.pools[at].name.clone());
+    let broken = side.at.verdict == LoadVerdict::Fails;
+    let (cause, of, signal) = match broken {
+        true => (side.at.cause, &side.at.of, &side.at.signal),
+        false => (side.line.cause, &side.line.of, &side.line.signal),
+    };
     Breaks {
-        resource: line.and_then(|line| line.binds.clone()),
-        of: pool,
-        signal: line.and_then(|line| line.signal.clone()),
+        resource: cause.map(|cause| cause.word().to_owned()),
+        of: of.clone(),
+        signal: signal.clone(),
         broken,
     }
 }

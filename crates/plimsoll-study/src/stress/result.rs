@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use plimsoll_load::Span;
+use plimsoll_load::{LoadVerdict, Span};
 
 /// What a fleet does in hard times, what moves the answer, and what changes relieve and create.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -100,15 +100,15 @@ pub struct StressedAttainment {
     /// The class, with the planned ones.
     pub class: Option<String>,
     /// Whether every promise is kept, with the replicas of today; none where nothing was tried.
-    pub holds_now: Option<bool>,
+    pub verdict_now: Option<LoadVerdict>,
     /// The same with the planned ones.
-    pub holds_planned: Option<bool>,
+    pub verdict_planned: Option<LoadVerdict>,
 }
 
 /// What breaks first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Breaks {
-    /// What binds: as `resources` call it, or `context_length`, `token_budget`, `provider`, `tool`.
+    /// What binds: `prefill`, `decode`, `kv`, `sequences`, `host`, `queue`, `link`, `provider`, `too_long`, `tool`.
     pub resource: Option<String>,
     /// Where.
     pub of: Option<String>,

@@ -7,7 +7,7 @@ use super::result::{FailureShape, Stressed};
 use super::{Stress, side_by_side};
 use crate::plan::MONTH;
 use crate::plan::UnitOfLoss;
-use plimsoll_load::StudyError;
+use plimsoll_load::{LoadVerdict, StudyError};
 
 /// By how much a batch is widened.
 const WIDER: usize = 2;
@@ -51,6 +51,12 @@ fn in_stress(name: &'static str, own: Option<&Stressed>, when: &str) -> FailureS
     if let Some(why) = &own.not_applicable {
         return FailureShape { name, pass: None, pass_now: None, evidence: why.clone() };
     }
+    // What is too close to call is neither.
+    let holds = |verdict: Option<LoadVerdict>| match verdict? {
+        LoadVerdict::Carried => Some(true),
+        LoadVerdict::Fails => Some(false),
+        LoadVerdict::TooClose => None,
+    };
     let percent = |share: Option<f64>| {
         share.map_or_else(|| "an unknown share".to_owned(), |a| format!("{:.1}%", a * 100.0))
     };
@@ -66,8 +72,8 @@ fn in_stress(name: &'static str, own: Option<&Stressed>, when: &str) -> FailureS
     );
     FailureShape {
         name,
-        pass: own.attainment.holds_planned,
-        pass_now: own.attainment.holds_now,
+        pass: holds(own.attainment.verdict_planned),
+        pass_now: holds(own.attainment.verdict_now),
         evidence,
     }
 }
@@ -100,10 +106,8 @@ fn average_lengths(field: &Field<'_>, base: &Trial) -> Result<FailureShape, Stud
         said.push(format!("{with_mean} of {} instead of {need}", asked.fleet.pools[pool].name));
         by_mean.pools[pool].life.replicas = with_mean;
     }
-    by_mean.runs = 2;
-    let peak = field.at_busiest(by_mean);
-    let (judged, _) = field.whole(&peak, &[])?;
-    let good = judged.attainment.map_or(String::new(), |attainment| {
+    let (attainment, _) = field.about(&field.at_busiest(by_mean))?;
+    let good = attainment.map_or(String::new(), |attainment| {
         format!(", and {:.1}% of tasks would be good", attainment * 100.0)
     });
     let missing = match too_few {
@@ -112,8 +116,8 @@ fn average_lengths(field: &Field<'_>, base: &Trial) -> Result<FailureShape, Stud
     };
     Ok(FailureShape {
         name,
-        pass: Some(sides[PLANNED].judged.may_meet()),
-        pass_now: Some(sides[NOW].judged.may_meet()),
+        pass: Some(sides[PLANNED].at.keeps),
+        pass_now: Some(sides[NOW].at.keeps),
         evidence: format!(
             "averages would carry the demand with {} ({missing}){good}; the lengths as they are were planned with",
             said.join(", ")
@@ -147,27 +151,26 @@ fn wider_batch(field: &Field<'_>, base: &Trial) -> Result<FailureShape, StudyErr
         limits.max_num_seqs *= WIDER;
         limits.max_num_batched_tokens *= WIDER as u64;
     }
-    (wide.runs, wide.threads) = (2, 1);
-    let peak = field.at_busiest(wide);
-    let (judged, seen) = field.whole(&peak, &[])?;
+    wide.threads = 1;
+    let (attainment, seen) = field.about(&field.at_busiest(wide))?;
     let per_s = |seen: &plimsoll_load::Simulation| -> f64 {
         let tokens: u64 = seen.pools.iter().map(|pool| pool.output_tokens).sum();
         tokens as f64 / (seen.seconds * f64::from(seen.runs)).max(1e-9)
     };
     let good = |attainment: Option<f64>| attainment.unwrap_or(0.0) * 100.0;
     let now = &sides[NOW];
-    let holds = now.judged.may_meet();
+    let holds = now.at.keeps;
     let hides = if holds { "nothing is missing to hide" } else { "that hides nothing" };
     Ok(FailureShape {
         name,
-        pass: Some(sides[PLANNED].judged.may_meet()),
+        pass: Some(sides[PLANNED].at.keeps),
         pass_now: Some(holds),
         evidence: format!(
             "batches twice as wide on today's replicas: {:.0} instead of {:.0} output tok/s, {:.1}% instead of {:.1}% of tasks good: {hides}",
             per_s(&seen),
             per_s(&now.seen),
-            good(judged.attainment),
-            good(now.judged.attainment),
+            good(attainment),
+            good(now.attainment()),
         ),
     })
 }

@@ -258,19 +258,15 @@ fn end(
     for (pool, n) in fleet.pools.iter_mut().zip(field.fleets.replicas(PLANNED)) {
         pool.life.replicas = n;
     }
-    fleet.runs = 1;
     let peak = field.at_busiest(fleet);
-    // Where nothing that is simulated moves, it is the likely day again; who looks briefly does not ask how many tasks would be good on each.
+    // Where nothing that is simulated moves, it is the likely day again.
     let simulated = day.moved.iter().any(|m| matches!(m, Moved::Demand(..) | Moved::Steps(..)));
     let (attainment, variable) = match likely {
         Some(likely) if !simulated => (likely.attainment, likely.variable_usd_per_month),
-        Some(likely) if !field.input.closely && !field.hosts() => {
-            (None, likely.variable_usd_per_month)
-        }
         _ => {
-            let (judged, seen) = field.whole(&peak, &[])?;
+            let (attainment, seen) = field.about(&peak)?;
             let tokens = field.variable_usd(&seen);
-            (judged.attainment, tokens.map(|usd| usd * field.mean_load() * MONTH))
+            (attainment, tokens.map(|usd| usd * field.mean_load() * MONTH))
         }
     };
     let each = field.input.plan.pools.iter().zip(&by_pool);

@@ -123,8 +123,7 @@ fn whole_of(
 ) -> Result<(Whole, Vec<String>), Failure> {
     let gathered = Gathered::new(loaded, file, global)?;
     gathered.ask_of(loaded, PlanHorizon::Deciding, global, demand, |input, notes| {
-        let mut asked = stress::asked(loaded, file, &gathered, input)?;
-        asked.closely = false;
+        let asked = stress::asked(loaded, file, &gathered, input)?;
         let found = whole(asked, &|done| at(50 + done * 9 / 10), go_on);
         Ok((found.map_err(|e| stress::failed(loaded, &e))?, notes))
     })

@@ -111,7 +111,6 @@ pub(super) fn asked<'a>(
                 })
             })
             .collect(),
-        closely: true,
         plan: input,
     })
 }
