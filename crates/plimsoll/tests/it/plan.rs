@@ -62,7 +62,7 @@ fn the_document() {
     let first = plan["first_to_run_out"]["resource"].as_str().expect("a resource");
     assert!(rows.iter().any(|row| row["name"] == first), "{first}");
     // One replica runs today, and three are needed: that is what is short, at once, and first tokens show it.
-    assert_eq!(first, "requests");
+    assert_eq!(first, "fresh_prompt_tokens");
     assert_eq!(plan["first_to_run_out"]["first_signal"], "ttft");
     assert_eq!(named(&plan, "resources", "mix")["verdict_planned"], "ok");
 
