@@ -205,9 +205,9 @@ pub(crate) fn sizes(
     let looks = u32::try_from(pools * LOOKS.len()).unwrap_or(u32::MAX);
     let about = in_order(input.fleet.threads, looks, |i| {
         let (pool, look) = (i as usize / LOOKS.len(), LOOKS[i as usize % LOOKS.len()]);
-        compared(facts, &short, pool, look, &proven[pool], context)
+        compared(facts, &short, pool, look, context)
     });
-    let about: Vec<u32> = about.into_iter().collect::<Result<_, _>>()?;
+    let about: Vec<Option<u32>> = about.into_iter().collect::<Result<_, _>>()?;
     let found = proven.into_iter().enumerate().map(|(i, own)| {
         size_of(facts, asked, i, own, &about[i * LOOKS.len()..(i + 1) * LOOKS.len()], context)
     });
@@ -236,12 +236,10 @@ pub(crate) fn sizes(
     Ok(sizes)
 }
 
-/// What a proven number is compared with. All are looked at in the same way, so that what a short look overlooks cancels out.
+/// Demands that are compared with each other. All are sized in the same way, so that what a short look overlooks cancels out.
 #[derive(Clone, Copy)]
 enum Look {
-    /// The same demand.
-    Planned,
-    /// Its median.
+    /// The median of the demand that is planned for.
     Median,
     /// That with colder caches.
     Cold,
@@ -249,40 +247,28 @@ enum Look {
     Baseline,
 }
 
-const LOOKS: [Look; 4] = [Look::Planned, Look::Median, Look::Cold, Look::Baseline];
+const LOOKS: [Look; 3] = [Look::Median, Look::Cold, Look::Baseline];
 
-/// Replicas that something else needs, about.
+/// Replicas that another demand needs, about; none where it is the planned one, or the one before it in [`LOOKS`].
 fn compared(
     input: Facts<'_>,
     asked: &Asked,
     pool: usize,
     look: Look,
-    own: &Sized,
     context: Context<'_>,
-) -> Result<u32, StudyError> {
+) -> Result<Option<u32>, StudyError> {
     let nothing_colder = input.reserve.cold_cache == 0.0 || !asked.caches(pool);
-    if !asked.differs && !asked.events && nothing_colder {
-        // There is nothing to compare it with.
-        return Ok(own.planned);
-    }
     let question = asked.at_quantile(context);
     let question = match look {
-        Look::Planned => question,
-        Look::Median if !asked.differs => {
-            return compared(input, asked, pool, Look::Planned, own, context);
-        }
+        Look::Median if !asked.differs && nothing_colder => return Ok(None),
         Look::Median => Question { fleet: &asked.median, ..question },
-        Look::Cold if nothing_colder => {
-            return compared(input, asked, pool, Look::Median, own, context);
-        }
+        Look::Cold if nothing_colder => return Ok(None),
         Look::Cold => Question { fleet: &asked.cold, ..question },
-        Look::Baseline if !asked.events => {
-            return compared(input, asked, pool, Look::Planned, own, context);
-        }
+        Look::Baseline if !asked.events => return Ok(None),
         Look::Baseline => Question { hour: input.baseline_hour, events: false, ..question },
     };
     let range = (input.pools[pool].fewest.max(1), LOOKED_AT);
-    Ok(question.needs(pool, range, Some(own.planned.max(1)))?.unwrap_or(range.1))
+    Ok(Some(question.needs(pool, range, None)?.unwrap_or(range.1)))
 }
 
 /// What a pool needs, and whether it survives what it is to survive.
@@ -291,16 +277,17 @@ fn size_of(
     asked: &Asked,
     i: usize,
     own: Sized,
-    about: &[u32],
+    about: &[Option<u32>],
     context: Context<'_>,
 ) -> Result<(PoolSize, bool), StudyError> {
     let facts = &input.pools[i];
     let range = (facts.fewest.max(1), LOOKED_AT);
     let n = own.planned;
-    let (planned, median) = (about[0], about[1].min(about[0]));
-    let steady = n.saturating_sub(planned - median).max(1).min(n);
-    let colder = about[2].max(median) - median;
-    let baseline = asked.events.then_some((about[3].min(n.max(1)), None));
+    let [median, cold, baseline] = [about[0], about[1], about[2]];
+    // The same demand needs the same number, however it was found.
+    let steady = median.filter(|_| asked.differs).unwrap_or(n).clamp(1, n.max(1)).min(n);
+    let colder = cold.zip(median).map_or(0, |(cold, median)| cold.saturating_sub(median));
+    let baseline = baseline.map(|baseline| (baseline.min(n.max(1)), None));
     let tiny = n == 1 && own.one.is_some_and(|one| one >= TINY);
     let kept = if tiny { input.reserve_if_tiny } else { input.reserve };
     let warm = Warm::of(&asked.median, i, (asked.hour, asked.events), steady);

@@ -196,7 +196,10 @@ fn the_document() {
     }
     // Four replicas do not carry three times the users; the planned ones do, and not twice that.
     let launch = &named(&document, "scenarios", "launch peak")["attainment"];
-    assert_eq!((&launch["verdict_now"], &launch["verdict_planned"]), (&"fails".into(), &"carried".into()));
+    assert_eq!(
+        (&launch["verdict_now"], &launch["verdict_planned"]),
+        (&"fails".into(), &"carried".into())
+    );
     let twice = &named(&document, "scenarios", "twice the users")["attainment"];
     assert_eq!(twice["verdict_planned"], "fails", "{twice}");
     // A price changes what is paid and nothing else.
