@@ -246,11 +246,14 @@ impl<'m> Load<'m> {
         let each = in_order(self.question.fleet.threads, count, |i| {
             let tester = &testers[i as usize];
             let mut clumps = clumps(tester);
-            // A heavier load first: where it is carried, so is this one, and where it fails it says how misses clump.
-            let heavier = tester.trial(load * load_at(HEAVIER), &mut clumps)?;
-            let trial = match heavier.judged.verdict {
-                LoadVerdict::Carried => heavier,
-                _ => tester.trial(load, &mut clumps)?,
+            // A heavier load first: where it is carried, so is this one, and where it fails it says how misses clump. Bursts and dumps are clumps by themselves.
+            let heavier = match tester.is_even() {
+                true => Some(tester.trial(load * load_at(HEAVIER), &mut clumps)?),
+                false => None,
+            };
+            let trial = match heavier.filter(|trial| trial.judged.verdict == LoadVerdict::Carried) {
+                Some(carried) => carried,
+                None => tester.trial(load, &mut clumps)?,
             };
             Ok(self.outcome(tester, load, &trial))
         });
@@ -267,19 +270,21 @@ impl<'m> Load<'m> {
     pub fn lines(&self) -> Result<Vec<LoadLine>, StudyError> {
         let testers = self.testers();
         let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
-        let lines =
-            in_order(self.question.fleet.threads, count, |i| self.line_of(&testers[i as usize]));
+        let lines = in_order(self.question.fleet.threads, count, |i| {
+            self.line_of(&testers[i as usize], None)
+        });
         lines.into_iter().collect()
     }
 
-    /// The load line of one pool: every other pool, provider and link serves without limit, fallbacks and shifts are off.
-    pub fn pool_line(&self, pool: usize) -> Result<LoadLine, StudyError> {
+    /// The load line of one pool: every other pool, provider and link serves without limit, fallbacks and shifts are off. Whoever knows about where it is says so; the demand
+    /// itself is then not tried.
+    pub fn pool_line(&self, pool: usize, about: Option<f64>) -> Result<LoadLine, StudyError> {
         let (fleet, targets) = isolated(&self.question, pool);
         let question = LoadQuestion { fleet: &fleet, targets: &targets, ..self.question };
         let own = self.about(&question);
         let testers = own.testers();
         let mine = testers.iter().filter(|tester| tester.component.pools.contains(&pool));
-        let lines = mine.map(|tester| own.line_of(tester));
+        let lines = mine.map(|tester| own.line_of(tester, about));
         Ok(least(lines.collect::<Result<_, StudyError>>()?))
     }
 
@@ -300,17 +305,19 @@ impl<'m> Load<'m> {
             .transpose()
     }
 
-    /// The fewest replicas of a pool that carry the demand, every other pool, provider and link serving without limit, fallbacks and shifts off.
+    /// The fewest replicas of a pool that carry the demand, every other pool, provider and link serving without limit, fallbacks and shifts off. The search begins with about so
+    /// many, where somebody knows.
     pub fn least(
         &self,
         pool: usize,
         (fewest, most): (u32, u32),
-        hint: Option<u32>,
+        about: Option<u32>,
     ) -> Result<Option<SizedPool>, StudyError> {
+        let range = (fewest.max(1), most.max(1));
         let (mut fleet, targets) = isolated(&self.question, pool);
-        let hint =
-            hint.unwrap_or(fleet.pools[pool].life.replicas).clamp(fewest.max(1), most.max(1));
-        fleet.pools[pool].life.replicas = hint;
+        let replicas = &mut fleet.pools[pool].life.replicas;
+        *replicas = (*replicas).clamp(range.0, range.1);
+        let now = *replicas;
         let question =
             LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
         let own = self.about(&question);
@@ -318,7 +325,12 @@ impl<'m> Load<'m> {
         let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
             return Ok(None);
         };
-        own.size(tester, pool, (fewest.max(1), most.max(1)), hint).map(Some)
+        let about = match about {
+            Some(about) => f64::from(about),
+            // As many as would be asked to carry it, were load and replicas in proportion.
+            None => f64::from(now) / tester.guess()?,
+        };
+        own.size(tester, pool, range, about).map(Some)
     }
 
     pub(crate) fn testers(&self) -> Vec<Tester<'m>> {
@@ -328,7 +340,7 @@ impl<'m> Load<'m> {
             .collect()
     }
 
-    fn line_of(&self, tester: &Tester<'_>) -> Result<LoadLine, StudyError> {
+    fn line_of(&self, tester: &Tester<'_>, about: Option<f64>) -> Result<LoadLine, StudyError> {
         let name = tester.component.name.clone();
         let unloaded = tester.unloaded()?;
         if unloaded.judged.verdict == LoadVerdict::Fails {
@@ -347,9 +359,12 @@ impl<'m> Load<'m> {
                 ..LoadLine::default()
             });
         }
-        let guess = tester.guess()?.ln();
+        let (wanted, guess) = match about {
+            Some(about) => (None, about),
+            None => (Some(DEMAND), tester.guess()?),
+        };
         let mut clumps = clumps(tester);
-        let found = edge(&Loads, Some(DEMAND), guess, tester.budget(), |place| {
+        let found = edge(&Loads, wanted, guess.ln(), tester.budget(), |place| {
             tester.trial(load_at(place), &mut clumps)
         })?;
         Ok(self.line_from(tester, &found, name))
@@ -386,7 +401,7 @@ impl<'m> Load<'m> {
         tester: &Tester<'_>,
         pool: usize,
         (fewest, most): (u32, u32),
-        hint: u32,
+        about: f64,
     ) -> Result<SizedPool, StudyError> {
         let unloaded = tester.unloaded()?;
         let alone = alone(&unloaded);
@@ -404,8 +419,6 @@ impl<'m> Load<'m> {
             });
         }
         let axis = Numbers { fewest, most };
-        // What so many would be asked to carry, were load and replicas in proportion.
-        let about = f64::from(hint) / tester.guess()?;
         let mut clumps = clumps(tester);
         let found = edge(&axis, None, -about.max(1.0).ln(), tester.budget(), |place| {
             let n = u32::try_from(-place).unwrap_or(u32::MAX);

@@ -23,7 +23,9 @@ const TRIES: usize = 18;
 /// So many budgets may be spent until the edge was seen from both sides.
 const ONE_SIDED: u64 = 3;
 /// Places that are tried at most only to know surely.
-const TRIES_TO_BE_SURE: usize = 4;
+const TRIES_TO_BE_SURE: usize = 3;
+/// Missed / allowed below which a lighter place shows no fewer misses: what is not sure there is not sure further away.
+const NO_FEWER: f64 = 0.1;
 /// The slope of log(missed / allowed) over log(load) where none was seen, and within which one is believed.
 const SLOPE: f64 = 12.0;
 const SLOPES: (f64, f64) = (1.0, 40.0);
@@ -48,12 +50,21 @@ pub(crate) struct Edge {
     pub(crate) stopped: bool,
 }
 
-/// Finds the edge from a guess on, for so many calls at most. A place that is wanted anyway is tried first.
+/// What a search may cost.
+#[derive(Clone, Copy)]
+pub(crate) struct Budget {
+    /// Calls.
+    pub(crate) calls: u64,
+    /// Whether places are tried only to know surely.
+    pub(crate) sure: bool,
+}
+
+/// Finds the edge from a guess on. A place that is wanted anyway is tried first.
 pub(crate) fn edge(
     axis: &impl Axis,
     wanted: Option<i64>,
     guess: f64,
-    budget: u64,
+    Budget { calls: budget, sure }: Budget,
     mut ask: impl FnMut(i64) -> Result<Trial, StudyError>,
 ) -> Result<Edge, StudyError> {
     let (lightest, heaviest) = axis.ends();
@@ -88,15 +99,16 @@ pub(crate) fn edge(
         if stopped || spent > most {
             break;
         }
-        weight = next(axis, &tried);
+        weight = next(axis, &tried, wanted);
     }
     // Where the nearest on either side are not sure, others are, further away.
     let mut step = 2;
-    for _ in 0..TRIES_TO_BE_SURE {
+    for _ in 0..if sure { TRIES_TO_BE_SURE } else { 0 } {
         let (low, high) = bracket(&tried);
-        let sure = |verdict| move |own: &(&i64, &Trial)| own.1.judged.verdict == verdict;
-        let carried = tried.iter().any(|own| sure(LoadVerdict::Carried)(&own));
-        let broken = tried.iter().any(|own| sure(LoadVerdict::Fails)(&own));
+        let any = |verdict| tried.values().any(|own| own.judged.verdict == verdict);
+        let no_fewer = || tried.values().next().is_some_and(|own| own.judged.ratio() < NO_FEWER);
+        let carried = any(LoadVerdict::Carried) || no_fewer();
+        let broken = any(LoadVerdict::Fails);
         let place = match (low, high) {
             _ if stopped || spent > budget => break,
             (_, Some(high)) if !broken => high + step * axis.apart(high),
@@ -163,37 +175,35 @@ fn smooth(tried: &BTreeMap<i64, Trial>) -> Vec<(i64, bool)> {
 }
 
 /// Where to look next: log(missed / allowed) is about straight in log(load).
-fn next(axis: &impl Axis, tried: &BTreeMap<i64, Trial>) -> f64 {
-    let points: Vec<(f64, f64)> = tried
-        .iter()
-        .map(|(place, trial)| (axis.weight(*place), trial.judged.ratio().clamp(0.02, 50.0).ln()))
-        .collect();
+fn next(axis: &impl Axis, tried: &BTreeMap<i64, Trial>, wanted: Option<i64>) -> f64 {
+    let point = |place: i64, trial: &Trial| {
+        (axis.weight(place), trial.judged.ratio().clamp(0.02, 50.0).ln())
+    };
+    let points: Vec<(f64, f64)> = tried.iter().map(|(at, trial)| point(*at, trial)).collect();
     let (low, high) = bracket(tried);
-    let at = |place: Option<i64>| {
-        place
-            .and_then(|place| points.iter().find(|p| p.0.to_bits() == axis.weight(place).to_bits()))
-    };
-    let (below, above) = (at(low), at(high));
+    let at = |place: Option<i64>| place.and_then(|at| Some(point(at, tried.get(&at)?)));
     let inside: Vec<&(f64, f64)> = points.iter().filter(|p| p.1 > -3.5 && p.1 < 3.8).collect();
-    let slope = match inside[..] {
-        [.., a, b] => ((b.1 - a.1) / (b.0 - a.0)).clamp(SLOPES.0, SLOPES.1),
-        _ => SLOPE,
-    };
-    match (below, above) {
+    let between =
+        |a: &(f64, f64), b: &(f64, f64)| ((b.1 - a.1) / (b.0 - a.0)).clamp(SLOPES.0, SLOPES.1);
+    // The two that are nearest to where the edge must be.
+    let rising = if let [.., a, b] = inside[..] { between(a, b) } else { SLOPE };
+    let falling = if let [a, b, ..] = inside[..] { between(a, b) } else { SLOPE };
+    let steps = points.len() - usize::from(wanted.is_some_and(|at| tried.contains_key(&at)));
+    match (at(low), at(high)) {
         (Some(a), Some(b)) => {
             let share = if b.1 > a.1 { -a.1 / (b.1 - a.1) } else { 0.5 };
             a.0 + (b.0 - a.0) * share.clamp(0.2, 0.8)
         }
-        (Some(a), None) => a.0 + further(0.02 - a.1 / slope, &points, a.1 < FAR.0),
-        (None, Some(b)) => b.0 - further(0.02 + b.1 / slope, &points, b.1 > FAR.1),
+        (Some(a), None) => a.0 + further(0.02 - a.1 / rising, steps, a.1 < FAR.0),
+        (None, Some(b)) => b.0 - further(0.02 + b.1 / falling, steps, b.1 > FAR.1),
         (None, None) => 0.0,
     }
 }
 
 /// A step; from places that are all far off it is twice as long each time.
-fn further(step: f64, points: &[(f64, f64)], far: bool) -> f64 {
-    let tried = i32::try_from(points.len()).unwrap_or(i32::MAX).clamp(1, 6);
-    let times = if far { 2f64.powi(tried - 1) } else { 1.0 };
+fn further(step: f64, steps: usize, far: bool) -> f64 {
+    let steps = i32::try_from(steps).unwrap_or(i32::MAX).clamp(1, 6);
+    let times = if far { 2f64.powi(steps - 1) } else { 1.0 };
     (step * times).clamp(STEP.0, STEP.1 * times.max(1.0))
 }
 

@@ -16,6 +16,7 @@ use crate::count::{
 };
 use crate::demand::StudyError;
 use crate::promise::{Measure, Miss, counts_turns};
+use crate::search::Budget;
 use crate::verdict::{
     CLUSTERS, Clumps, Judgement, LoadVerdict, Seen, Strata, burst_length, judge, learn, look, weigh,
 };
@@ -29,13 +30,17 @@ pub struct Effort {
     pub calls_per_load: u64,
     /// Calls of a question about one component at most.
     pub calls: u64,
+    /// Whether loads are tried only to know surely where the line is.
+    pub sure: bool,
 }
 
 impl Effort {
     /// What commands ask with.
-    pub const USUAL: Self = Self { level: 0.95, calls_per_load: 100_000, calls: 500_000 };
+    pub const USUAL: Self =
+        Self { level: 0.95, calls_per_load: 100_000, calls: 500_000, sure: true };
     /// What an approximate answer is asked with, that is compared with another of its kind: it is never called the load line.
-    pub const BRIEF: Self = Self { calls_per_load: 16_000, calls: 64_000, ..Self::USUAL };
+    pub const BRIEF: Self =
+        Self { calls_per_load: 16_000, calls: 64_000, sure: false, ..Self::USUAL };
 }
 
 /// Tasks of the class that comes least which a run sees at most.
@@ -68,8 +73,12 @@ const QUIET_LOOKS: usize = 4;
 const CLUSTER_CALLS: u64 = 4;
 /// A chain of dumps is looked at in quarters of the time from one to the next.
 const QUARTERS: usize = 4;
-/// Looks at a chain of dumps, at four, eight and so on of them.
-const DUMP_LOOKS: usize = 3;
+/// Looks at a chain of dumps, at four and eight of them.
+const DUMP_LOOKS: usize = 2;
+/// Missed / allowed after the first dump by which a load fails where that is sure: others are like it.
+const FAILS_AT_FIRST_DUMP: f64 = 4.0;
+/// Periods of dumps that are simulated at least, however many calls they have.
+const DUMP_PERIODS_LEAST: f64 = 1.25;
 /// Missed / allowed of quiet time alone by which a load fails, whatever comes with bursts and dumps.
 const FAILS_IN_QUIET: f64 = 1.5;
 
@@ -266,8 +275,13 @@ impl<'m> Tester<'m> {
         self.effort.level
     }
 
-    pub(crate) fn budget(&self) -> u64 {
-        self.effort.calls
+    pub(crate) fn budget(&self) -> Budget {
+        Budget { calls: self.effort.calls, sure: self.effort.sure }
+    }
+
+    /// Whether its demand comes without bursts and dumps.
+    pub(crate) fn is_even(&self) -> bool {
+        self.component.bursts.is_empty() && self.component.dumps.is_empty()
     }
 
     fn arrivals(&self, error: (String, plimsoll_stats::ArrivalError)) -> StudyError {
@@ -288,22 +302,27 @@ impl<'m> Tester<'m> {
         Tasks::new(classes, &plan, seed).map_err(|error| self.arrivals(error))
     }
 
-    /// How calls go where none waits for another, and whether even then a promise is broken.
+    /// How calls go where none waits for another, and whether even then a promise is broken. How much is asked for, and what is lost, says nothing of it.
     pub(crate) fn unloaded(&self) -> Result<Arc<Unloaded>, StudyError> {
         let own = &self.component;
         let many = |n: &u32| if *n > 0 { UNSIZED_POOL_REPLICAS } else { 0 };
         let replicas: Vec<u32> = own.replicas.iter().map(many).collect();
-        let entry = self.entry_of_all(&replicas, 0.0);
+        let calls: f64 = own.members.iter().map(|i| own.calls(*i)).sum();
+        let tasks_per_s = ALONE_CALLS_PER_S / calls;
+        let mut alone = Part::clone(&own.part);
+        alone.classes = own.alone(tasks_per_s);
+        alone.fleet.incidents.clear();
+        let part = self.memo.part(&Arc::new(alone));
+        let entry = self.memo.entry(part, self.effort.calls_per_load, &replicas, 0.0);
         let mut entry = lock(&entry);
         if let Some(known) = &entry.unloaded {
             return Ok(known.clone());
         }
-        let calls: f64 = own.members.iter().map(|i| own.calls(*i)).sum();
-        let tasks_per_s = ALONE_CALLS_PER_S / calls;
-        let most = TASKS.min(Effort::USUAL.calls_per_load as f64 / calls);
+        let most = TASKS.min(self.effort.calls_per_load as f64 / calls);
         let seconds = most / tasks_per_s;
         let classes = own.alone(tasks_per_s);
         let mut fleet = Component { replicas, ..own.clone() }.fleet();
+        fleet.incidents.clear();
         fleet.pools.iter_mut().for_each(|pool| pool.staleness = 0);
         let warm_up_s = (seconds / 64.0).clamp(60.0, WARM_UP_MOST_S);
         let end = warm_up_s + seconds * 1.01;
@@ -531,13 +550,11 @@ impl<'m> Tester<'m> {
 
     /// Tries a load: looks until it is decided, and learns how misses come in clumps.
     pub(crate) fn trial(&self, load: f64, clumps: &mut Clumps) -> Result<Trial, StudyError> {
-        let own = &self.component;
         let unloaded = self.unloaded()?;
         if unloaded.stopped {
             return Ok(self.unfinished());
         }
-        let even = own.bursts.is_empty() && own.dumps.is_empty();
-        match even {
+        match self.is_even() {
             true => self.steady_trial(load, &unloaded, clumps),
             false => self.episodic_trial(load, &unloaded),
         }
@@ -660,7 +677,7 @@ impl<'m> Tester<'m> {
             return self.chained_trial(&mut entry, load, unloaded, level_back, &quiet, &rates);
         }
         let mut calls = quiet.calls;
-        let most = CLUSTER_CALLS * self.effort.calls_per_load;
+        let most = self.cluster_calls() as u64;
         let mut judged = None;
         let (mut seen_bursts, mut seen_dumps) = (0, 0);
         let mut stopped = quiet.stopped;
@@ -804,10 +821,16 @@ impl<'m> Tester<'m> {
         if first.lost {
             return Ok(trial(Judgement::overrun(promises), first.misses.clone(), None, 1));
         }
+        let one = std::slice::from_ref(&*first);
+        let seen = Seen { quiet, rates, bursts: &[], dumps: one };
+        let judged = weigh(promises, &seen, &strata, true, level);
+        if judged.verdict == LoadVerdict::Fails && judged.ratio() > FAILS_AT_FIRST_DUMP {
+            return Ok(trial(judged, first.misses.clone(), None, 1));
+        }
         let call = unloaded.call_s.iter().copied().fold(0.0, f64::max);
         let apart = (2.0 * first.seconds).max(first.seconds + 3.0 * call + 10.0).min(period);
         let seconds = apart * UNITS as f64 / QUARTERS as f64;
-        let most = (CLUSTER_CALLS * self.effort.calls_per_load) as f64;
+        let most = self.cluster_calls();
         let rate = own.calls_per_s() * load;
         let weighed = |counts: &[Vec<Count>], looks: usize| {
             let episodes = dumps_of(&own.part, counts, looks, apart);
@@ -850,6 +873,11 @@ impl<'m> Tester<'m> {
         }
         let dumps = units_at(run.looks - 1) / QUARTERS;
         Ok(trial(weighed(&run.counts, run.looks - 1), misses, Some(&run), dumps))
+    }
+
+    /// Calls of the clusters of a load, at most.
+    fn cluster_calls(&self) -> f64 {
+        (CLUSTER_CALLS * self.effort.calls_per_load) as f64
     }
 
     fn run<'a>(&'a self, fleet: &'a plimsoll_sim::FleetSpec, warm_up_s: f64) -> Run<'a> {
@@ -949,6 +977,8 @@ impl<'m> Tester<'m> {
         // On the clock of dumps: the second time round, so that all have come before.
         let clock = period + instants[i % instants.len()];
         let lasts = f64::from(DUMPS_MOST) * shortest;
+        let affordable = self.cluster_calls() / (own.calls_per_s() * load).max(1e-9);
+        let lasts = lasts.min(affordable.max(DUMP_PERIODS_LEAST * period));
         let horizon = start + lasts;
         // Other classes burst as they do in the long run.
         let mut flows = own.part.classes.clone();

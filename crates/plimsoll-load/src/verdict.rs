@@ -32,8 +32,8 @@ const FUTILE: (f64, f64) = (0.4, 2.5);
 pub(crate) const CLUSTERS: [usize; 4] = [4, 10, 20, 40];
 /// Standard deviations at each of these looks, where 5% are spent in all: few clusters say less than the normal distribution has it.
 const DEVIATIONS: [f64; 4] = [3.5, 2.9, 2.5, 2.3];
-/// Clusters that a verdict of carried rests on at least.
-const CLUSTERS_TO_CARRY: usize = 10;
+/// Clusters of bursts that a verdict of carried rests on at least, and dumps, which are alike.
+const CLUSTERS_TO_CARRY: (usize, usize) = (10, 4);
 /// Clumps of eight misses, as if twenty misses had been seen.
 const PRIOR: (f64, f64) = (160.0, 20.0);
 /// Misses of an episode come in clumps of at least so many.
@@ -332,6 +332,10 @@ pub(crate) fn weigh(
     if lost || seen.quiet.overrun {
         return Judgement::overrun(promises);
     }
+    let enough = match strata.between_bursts_s {
+        Some(_) => clusters >= CLUSTERS_TO_CARRY.0,
+        None => clusters >= CLUSTERS_TO_CARRY.1,
+    };
     let at = CLUSTERS.iter().rposition(|n| clusters >= *n).unwrap_or(0);
     let scale = normal_quantile(level) / normal_quantile(0.95);
     let deviations = DEVIATIONS[at] * scale;
@@ -389,7 +393,7 @@ pub(crate) fn weigh(
             let deviation = whole.variance.sqrt().max(1e-12);
             let verdict = if excess > deviations * deviation {
                 LoadVerdict::Fails
-            } else if excess < -deviations * deviation && clusters >= CLUSTERS_TO_CARRY {
+            } else if excess < -deviations * deviation && enough {
                 LoadVerdict::Carried
             } else {
                 LoadVerdict::TooClose

@@ -136,10 +136,10 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// What share of the demand one replica of a pool carries, about; none where that is none of it.
-    pub(crate) fn one(&self, pool: usize) -> Result<Option<f64>, StudyError> {
+    /// What share of the demand one replica of a pool carries, about; none where that is none of it. The search begins at about so much, where somebody knows.
+    pub(crate) fn one(&self, pool: usize, about: Option<f64>) -> Result<Option<f64>, StudyError> {
         let fleet = self.with_replicas(pool, 1);
-        let line = Question { fleet: &fleet, ..*self }.brief().load().pool_line(pool)?;
+        let line = Question { fleet: &fleet, ..*self }.brief().load().pool_line(pool, about)?;
         Ok(line.holds)
     }
 
@@ -187,7 +187,8 @@ impl<'a> Question<'a> {
         let n = found.n.unwrap_or(if found.unfinished { hint.unwrap_or(fewest) } else { most });
         sized.planned = n;
         sized.between = (found.between.0.min(n), found.between.1.max(n));
-        sized.one = self.one(pool)?;
+        // A small crew carries less each; one that is enough may carry any multiple.
+        sized.one = self.one(pool, (n > 1).then(|| 0.85 / f64::from(n)))?;
         let fleet = self.with_replicas(pool, n);
         let shown = Question { fleet: &fleet, ..*self }.load();
         sized.seen = shown.pool_shown(pool, 1.0, CALLS_SHOWN, None)?;
