@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_sim::{FleetSpec, Good, Incident, Mishap, Target};
+use plimsoll_sim::{FleetSpec, Good, Incident, Mishap, ProviderSpec, Target};
 use plimsoll_stats::{Burst, Dist, Process, Seed, Spacing};
 use plimsoll_workload::{Hour, Shift, Task};
 
@@ -116,13 +116,7 @@ pub fn isolated(question: &LoadQuestion<'_>, pool: usize) -> (SimulateInput, Vec
         }
     }
     // Stages that go to a provider are answered at once, and always.
-    let at_once = Dist::constant(1e-3).unwrap_or_else(|_| unreachable!("a millisecond is a time"));
-    for (_, provider) in &mut fleet.providers {
-        (provider.calls, provider.tokens, provider.prompt) = (None, None, None);
-        (provider.output, provider.at_once, provider.reserves) = (None, None, false);
-        (provider.ttft, provider.tpot) = (at_once.clone(), at_once.clone());
-        provider.failure = 0.0;
-    }
+    fleet.providers.iter_mut().for_each(|(_, provider)| *provider = unlimited());
     let met: Vec<usize> =
         serves.iter().zip(&keep).filter(|(_, keep)| **keep).flat_map(|(s, _)| s.clone()).collect();
     for (i, other) in fleet.pools.iter_mut().enumerate() {
@@ -136,6 +130,23 @@ pub fn isolated(question: &LoadQuestion<'_>, pool: usize) -> (SimulateInput, Vec
         }
     }
     (fleet, targets)
+}
+
+/// A provider that answers at once, and always.
+fn unlimited() -> ProviderSpec {
+    let at_once = Dist::constant(1e-3).unwrap_or_else(|_| unreachable!("a millisecond is a time"));
+    ProviderSpec {
+        calls: None,
+        tokens: None,
+        prompt: None,
+        output: None,
+        at_once: None,
+        counts_cached: false,
+        reserves: false,
+        ttft: at_once.clone(),
+        tpot: at_once,
+        failure: 0.0,
+    }
 }
 
 /// An incident that lasts for as long as is simulated.
@@ -255,7 +266,8 @@ fn component(
         class.class.hours = vec![Hour { rate, drift, shift: Shift::NONE }];
     }
     let promised: Vec<Promise> =
-        members.iter().flat_map(|i| promises(*i, &question.targets[*i])).collect();
+        (members.iter().flat_map(|i| promises(*i, &classes[*i].sent.good, &question.targets[*i])))
+            .collect();
     let gaps = promised.iter().any(|promise| matches!(promise.of, Measure::Gap(_)));
     let spec = FleetSpec {
         classes: classes.iter().map(|class| class.sent.clone()).collect(),
@@ -274,7 +286,10 @@ fn component(
                 life
             })
             .collect(),
-        providers: fleet.providers.iter().map(|(_, spec)| spec.clone()).collect(),
+        // What others do is no part of what this component is.
+        providers: (fleet.providers.iter().enumerate())
+            .map(|(i, (_, spec))| if providers.contains(&i) { spec.clone() } else { unlimited() })
+            .collect(),
         tools: fleet.tools.iter().map(|(_, spec)| spec.clone()).collect(),
         ways: fleet.ways.clone(),
         incidents: incidents.collect(),

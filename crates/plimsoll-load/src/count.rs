@@ -73,6 +73,8 @@ pub(crate) struct Took {
 pub(crate) struct Steady {
     /// Seconds of each unit.
     pub(crate) unit_s: f64,
+    /// Units within which misses may take to come.
+    pub(crate) slow_units: f64,
     /// Of each promise, each unit.
     pub(crate) counts: Vec<Vec<Count>>,
     /// Tasks under way in each unit, on average.
@@ -131,6 +133,7 @@ struct Counter<'a> {
     shared: Rc<Shared>,
     span: Span,
     from: u64,
+    slow_s: f64,
     counts: Vec<Vec<Count>>,
     /// Picoseconds of tasks under way, unit by unit.
     under_way: Vec<f64>,
@@ -211,8 +214,10 @@ impl Counter<'_> {
             self.misses.pressure.seconds = self.last.saturating_sub(self.from) as f64 / 1e12;
             self.misses_at.push(self.misses.clone());
             let (under_way, looks) = (self.under_way(), self.looks);
+            let Span::Units(unit) = self.span else { return };
+            let slow_units = self.slow_s * 1e12 / unit as f64;
             if let Some(decided) = &mut self.decided {
-                self.done |= decided(&SoFar { counts: &self.counts, under_way, looks });
+                self.done |= decided(&SoFar { counts: &self.counts, under_way, looks, slow_units });
             }
         }
     }
@@ -372,6 +377,8 @@ pub(crate) struct Run<'a> {
     pub(crate) most: u64,
     /// When it begins to count, in seconds.
     pub(crate) warm_up_s: f64,
+    /// Seconds within which misses may take to come.
+    pub(crate) slow_s: f64,
     pub(crate) should_continue: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -380,6 +387,8 @@ pub(crate) struct SoFar<'a> {
     pub(crate) counts: &'a [Vec<Count>],
     pub(crate) under_way: Vec<f64>,
     pub(crate) looks: usize,
+    /// Units within which misses may take to come.
+    pub(crate) slow_units: f64,
 }
 
 impl Run<'_> {
@@ -396,6 +405,7 @@ impl Run<'_> {
             shared,
             span,
             from: ps(self.warm_up_s),
+            slow_s: self.slow_s,
             counts: vec![vec![Count::default(); units]; self.part.promises.len()],
             under_way: vec![0.0; units],
             misses: Misses::none(self.part),
@@ -445,6 +455,7 @@ impl Run<'_> {
         }
         Steady {
             unit_s: unit as f64 / 1e12,
+            slow_units: self.slow_s * 1e12 / unit as f64,
             looks: counter.looks,
             overrun: counter.overrun,
             stopped,

@@ -27,10 +27,10 @@ pub use line::{ClassOutcome, Load, LoadLine, LoadOutcome, PhaseShare, SizedPool,
 pub use promise::{ClassTarget, Miss, Percentile, Tail, TailMetric};
 pub use shown::Point;
 pub use simulate::{
-    AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
-    Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread, ScalingResult,
-    SimulateInput, SimulatedPool, Simulation, Source, ToolResult, Utilisation, Verdict, Window,
-    simulate, simulate_known,
+    AttemptCounts, Binding, BrokenPromise, CacheHits, ClassResult, Distribution, Ends,
+    GoodputWindow, High, Missed, PoolResult, ProviderResult, Record, RegionResult, ReplicaSpread,
+    ScalingResult, SimulateInput, SimulatedPool, Simulation, Source, ToolResult, Utilisation,
+    Verdict, Window, broken_promises, simulate, simulate_known, too_short,
 };
 pub use smear::{Differed, Gaps, Spread};
 pub use trial::{Effort, Memo, MemoCount};

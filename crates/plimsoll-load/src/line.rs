@@ -44,6 +44,10 @@ impl Axis for Loads {
     fn apart(&self, _: i64) -> i64 {
         1
     }
+
+    fn is_tight(&self) -> bool {
+        false
+    }
 }
 
 /// Numbers of replicas, many first.
@@ -67,6 +71,10 @@ impl Axis for Numbers {
 
     fn apart(&self, place: i64) -> i64 {
         (-place / 50).max(1)
+    }
+
+    fn is_tight(&self) -> bool {
+        true
     }
 }
 
@@ -189,7 +197,7 @@ impl LoadLine {
 pub struct SizedPool {
     /// Replicas to plan with; none where not even the most that may be tried are enough.
     pub n: Option<u32>,
-    /// One more than surely are too few, and as many as surely are enough, as far as that was found.
+    /// One more than surely are too few, and as many as are surely enough or miss next to nothing, as far as that was found.
     pub between: (u32, u32),
     /// What the demand comes to with so many.
     pub at: Option<LoadOutcome>,
@@ -326,9 +334,8 @@ impl<'m> Load<'m> {
             return Ok(None);
         };
         let about = match about {
-            Some(about) => f64::from(about),
-            // As many as would be asked to carry it, were load and replicas in proportion.
-            None => f64::from(now) / tester.guess()?,
+            Some(about) => about,
+            None => (f64::from(now) / tester.served_in_bursts()?.unwrap_or(1.0)).ceil() as u32,
         };
         own.size(tester, pool, range, about).map(Some)
     }
@@ -359,12 +366,9 @@ impl<'m> Load<'m> {
                 ..LoadLine::default()
             });
         }
-        let (wanted, guess) = match about {
-            Some(about) => (None, about),
-            None => (Some(DEMAND), tester.guess()?),
-        };
         let mut clumps = clumps(tester);
-        let found = edge(&Loads, wanted, guess.ln(), tester.budget(), |place| {
+        let (floor, beginning) = (unloaded.judged.ratio(), about.unwrap_or(1.0).ln());
+        let found = edge(&Loads, beginning, floor, tester.budget(), |place| {
             tester.trial(load_at(place), &mut clumps)
         })?;
         Ok(self.line_from(tester, &found, name))
@@ -401,7 +405,7 @@ impl<'m> Load<'m> {
         tester: &Tester<'_>,
         pool: usize,
         (fewest, most): (u32, u32),
-        about: f64,
+        about: u32,
     ) -> Result<SizedPool, StudyError> {
         let unloaded = tester.unloaded()?;
         let alone = alone(&unloaded);
@@ -420,16 +424,17 @@ impl<'m> Load<'m> {
         }
         let axis = Numbers { fewest, most };
         let mut clumps = clumps(tester);
-        let found = edge(&axis, None, -about.max(1.0).ln(), tester.budget(), |place| {
+        let (floor, beginning) = (unloaded.judged.ratio(), axis.weight(-i64::from(about)));
+        let found = edge(&axis, beginning, floor, tester.budget(), |place| {
             let n = u32::try_from(-place).unwrap_or(u32::MAX);
             tester.with_replicas(pool, n).trial(1.0, &mut clumps)
         })?;
         let number = |place: Option<i64>| place.and_then(|place| u32::try_from(-place).ok());
         let (holds, fails) = (number(found.holds), number(found.fails));
-        let (carried, broken) = (number(found.carried), number(found.broken));
-        // As many as are surely enough, where that is near: being wrong costs the launch.
+        let (safe, broken) = (number(found.safe), number(found.broken));
+        // As many as are safe, where that is near: being wrong costs the launch.
         let near = |n: u32| holds.is_some_and(|holds| n <= holds + (holds / 20).max(1));
-        let n = carried.filter(|n| near(*n)).or(holds);
+        let n = safe.filter(|n| near(*n)).or(holds);
         let outcome = |n: u32| {
             let trial = found.tried.get(&-i64::from(n))?;
             Some(self.outcome(tester, 1.0, trial))
@@ -444,7 +449,7 @@ impl<'m> Load<'m> {
             n,
             between: (
                 broken.map_or(fewest, |broken| broken + 1).min(n.unwrap_or(most)),
-                carried.or(n).unwrap_or(most).max(n.unwrap_or(0)),
+                safe.or(n).unwrap_or(most).max(n.unwrap_or(0)),
             ),
             at: n.or(fails).and_then(outcome),
             fewer: fewer.and_then(|n| Some((n, outcome(n)?))),
@@ -549,7 +554,7 @@ impl<'m> Load<'m> {
             (of[most] > 0.0).then_some(most)
         };
         let Some(most) = most(more).or_else(|| most(now)) else {
-            return trial.judged.grows.then(|| ("queue".to_owned(), None));
+            return trial.judged.grows.map(|_| ("queue".to_owned(), None));
         };
         Some((Miss::ALL[most].word().to_owned(), Some(Miss::ALL[most])))
     }

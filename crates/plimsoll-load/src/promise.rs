@@ -90,6 +90,8 @@ pub(crate) struct Promise {
     pub(crate) allowed: f64,
     /// What is looked at.
     pub(crate) of: Measure,
+    /// Whether the class has thresholds. One without is promised answers: what was seen decides, however few came.
+    pub(crate) thresholds: bool,
 }
 
 /// What a promise is about.
@@ -124,9 +126,10 @@ impl Measure {
 const ALLOWED_LEAST: f64 = 1e-4;
 
 /// What a class is promised. One without thresholds is promised answers.
-pub(crate) fn promises(class: usize, target: &ClassTarget) -> Vec<Promise> {
+pub(crate) fn promises(class: usize, good: &Good, target: &ClassTarget) -> Vec<Promise> {
     let allowed = (1.0 - target.attainment).max(ALLOWED_LEAST);
-    let own = Promise { class, key: "attainment", allowed, of: Measure::Good };
+    let thresholds = *good != Good::default();
+    let own = Promise { class, key: "attainment", allowed, of: Measure::Good, thresholds };
     let tails = target.tails.iter().map(|tail| {
         let bound = ps(tail.most_ms / 1e3);
         Promise {
@@ -139,6 +142,7 @@ pub(crate) fn promises(class: usize, target: &ClassTarget) -> Vec<Promise> {
                 TailMetric::E2e => Measure::E2e(bound),
                 TailMetric::Itl => Measure::Gap(bound),
             },
+            thresholds: true,
         }
     });
     std::iter::once(own).chain(tails).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::demand::StudyError;
 use crate::trial::Trial;
-use crate::verdict::LoadVerdict;
+use crate::verdict::{LoadVerdict, UNSETTLED};
 
 /// Places in order, heavier from one to the next, and how heavy each is.
 pub(crate) trait Axis {
@@ -16,6 +16,8 @@ pub(crate) trait Axis {
     fn place(&self, weight: f64) -> i64;
     /// How far apart two places may be to count as neighbours.
     fn apart(&self, place: i64) -> i64;
+    /// Whether the place that is surely carried should be next to the edge.
+    fn is_tight(&self) -> bool;
 }
 
 /// Places that are tried at most.
@@ -24,15 +26,25 @@ const TRIES: usize = 18;
 const ONE_SIDED: u64 = 3;
 /// Places that are tried at most only to know surely.
 const TRIES_TO_BE_SURE: usize = 3;
-/// Missed / allowed below which a lighter place shows no fewer misses: what is not sure there is not sure further away.
+/// Missed / allowed that is next to nothing: a lighter place shows no fewer misses, and what is not sure there is not sure further away.
 const NO_FEWER: f64 = 0.1;
+/// Three places of which the lightest is lighter by at least so much, and whose logarithms of missed / allowed are that near, say that lighter ones do not help.
+const FLAT: (f64, f64) = (0.6, 0.1);
+/// What is missed where no request waits is known about so well.
+const LIKE_NONE: f64 = 1.2;
 /// The slope of log(missed / allowed) over log(load) where none was seen, and within which one is believed.
 const SLOPE: f64 = 12.0;
 const SLOPES: (f64, f64) = (1.0, 40.0);
 /// A step is no longer than this, in logarithms of the load.
 const STEP: (f64, f64) = (0.04, 0.7);
-/// Logarithms of missed / allowed that are far from the edge: a tenth, and ten times.
-const FAR: (f64, f64) = (-2.3, 2.3);
+/// Logarithms of missed / allowed beyond which they say nothing of how far the edge is.
+const FAR: (f64, f64) = (-3.5, 3.8);
+/// What is served of a demand that is far too much says little of how much is served of less.
+const SERVED_LEAST: f64 = 0.02;
+/// The share of misses beyond which they say nothing of how far the edge is.
+const MOST_MISSED: f64 = 0.6;
+/// Missed / allowed that is aimed at where a place is tried only to know surely.
+const AIM: (f64, f64) = (0.3, 3.0);
 
 /// The edge, and what was tried to find it.
 #[derive(Debug)]
@@ -43,6 +55,8 @@ pub(crate) struct Edge {
     pub(crate) fails: Option<i64>,
     /// The heaviest that surely does.
     pub(crate) carried: Option<i64>,
+    /// The heaviest that surely does, or misses next to nothing of what it may.
+    pub(crate) safe: Option<i64>,
     /// The lightest that surely does not.
     pub(crate) broken: Option<i64>,
     pub(crate) tried: BTreeMap<i64, Trial>,
@@ -59,29 +73,20 @@ pub(crate) struct Budget {
     pub(crate) sure: bool,
 }
 
-/// Finds the edge from a guess on. A place that is wanted anyway is tried first.
+/// Finds the edge. The search begins at a weight. So much is missed of what may be where no request waits for another: no place misses less.
 pub(crate) fn edge(
     axis: &impl Axis,
-    wanted: Option<i64>,
-    guess: f64,
+    beginning: f64,
+    floor: f64,
     Budget { calls: budget, sure }: Budget,
     mut ask: impl FnMut(i64) -> Result<Trial, StudyError>,
 ) -> Result<Edge, StudyError> {
     let (lightest, heaviest) = axis.ends();
     let mut tried: BTreeMap<i64, Trial> = BTreeMap::new();
     let (mut spent, mut stopped) = (0, false);
-    let mut weight = guess;
-    if let Some(place) = wanted {
-        let trial = ask(place)?;
-        spent += trial.calls;
-        stopped |= trial.stopped;
-        tried.insert(place, trial);
-    }
+    let mut weight = beginning;
     for _ in 0..TRIES {
-        if stopped {
-            break;
-        }
-        let (low, high) = bracket(&tried);
+        let (low, high) = bracket(&tried, floor);
         let (below, above) =
             (low.map_or(lightest, |low| low + 1), high.map_or(heaviest, |h| h - 1));
         if below > above || low.zip(high).is_some_and(|(low, high)| high - low <= axis.apart(high))
@@ -94,29 +99,36 @@ pub(crate) fn edge(
         stopped |= trial.stopped;
         tried.insert(place, trial);
         // An edge that was seen from one side only is no answer: that may cost more.
-        let (low, high) = bracket(&tried);
+        let (low, high) = bracket(&tried, floor);
         let most = if low.is_some() && high.is_some() { budget } else { ONE_SIDED * budget };
-        if stopped || spent > most {
+        if stopped || spent > most || low.is_none() && is_flat(axis, &tried) {
             break;
         }
-        weight = next(axis, &tried, wanted);
+        weight = next(axis, &tried, floor);
     }
     // Where the nearest on either side are not sure, others are, further away.
-    let mut step = 2;
     for _ in 0..if sure { TRIES_TO_BE_SURE } else { 0 } {
-        let (low, high) = bracket(&tried);
+        let (low, high) = bracket(&tried, floor);
         let any = |verdict| tried.values().any(|own| own.judged.verdict == verdict);
-        let no_fewer = || tried.values().next().is_some_and(|own| own.judged.ratio() < NO_FEWER);
-        let carried = any(LoadVerdict::Carried) || no_fewer();
+        // Lighter places would be no surer.
+        let lightest_says = tried.values().next().is_some_and(|own| {
+            own.judged.ratio() < NO_FEWER.max(LIKE_NONE * floor) || own.judged.as_sure_as_can_be
+        });
+        let carried = any(LoadVerdict::Carried) || low.is_some() && lightest_says;
         let broken = any(LoadVerdict::Fails);
-        let place = match (low, high) {
+        let surest = tried.iter().rev().find(|own| own.1.judged.verdict == LoadVerdict::Carried);
+        let gap = low.zip(surest).map_or(0, |(low, (surest, _))| low - surest);
+        let place = match high {
             _ if stopped || spent > budget => break,
-            (_, Some(high)) if !broken => high + step * axis.apart(high),
-            (Some(low), _) if !carried => low - step * axis.apart(low),
-            (None, Some(high)) if !carried && high > lightest => high - step * axis.apart(high),
+            // What is planned with is as sure as may be.
+            Some(_) if broken && axis.is_tight() && gap > low.map_or(0, |at| axis.apart(at)) => {
+                low.map(|low| low - gap / 2)
+            }
+            Some(_) if !broken => surely(axis, &tried, LoadVerdict::Fails),
+            _ if !carried => surely(axis, &tried, LoadVerdict::Carried),
             _ => break,
         };
-        let place = place.clamp(lightest, heaviest);
+        let Some(place) = place.map(|place| place.clamp(lightest, heaviest)) else { break };
         if tried.contains_key(&place) {
             break;
         }
@@ -124,21 +136,30 @@ pub(crate) fn edge(
         spent += trial.calls;
         stopped |= trial.stopped;
         tried.insert(place, trial);
-        step *= 2;
     }
-    Ok(found(tried, stopped))
+    Ok(found(tried, floor, stopped))
+}
+
+/// Whether lighter places do not help: much lighter ones miss as much.
+fn is_flat(axis: &impl Axis, tried: &BTreeMap<i64, Trial>) -> bool {
+    let points: Vec<(f64, f64)> =
+        tried.iter().take(3).map(|(at, own)| point(axis, *at, own)).collect();
+    let [a, b, c] = points[..] else { return false };
+    let near = |x: f64, y: f64| (x - y).abs() < FLAT.1;
+    c.0 - a.0 > FLAT.0 && near(a.1, b.1) && near(b.1, c.1) && c.1 < FAR.1
 }
 
 /// The heaviest that keeps promises, and the lightest above it that does not.
-fn bracket(tried: &BTreeMap<i64, Trial>) -> (Option<i64>, Option<i64>) {
-    let keeps = smooth(tried);
+fn bracket(tried: &BTreeMap<i64, Trial>, floor: f64) -> (Option<i64>, Option<i64>) {
+    let keeps = smooth(tried, floor);
     let low = keeps.iter().take_while(|(_, keeps)| *keeps).last().map(|(place, _)| *place);
     let high = keeps.iter().find(|(_, keeps)| !*keeps).map(|(place, _)| *place);
     (low, high)
 }
 
 /// Whether promises are kept at each place. More load never misses less: places that say otherwise are read together, each as much as it saw.
-fn smooth(tried: &BTreeMap<i64, Trial>) -> Vec<(i64, bool)> {
+fn smooth(tried: &BTreeMap<i64, Trial>, floor: f64) -> Vec<(i64, bool)> {
+    let most = (LIKE_NONE * floor).max(1.0);
     // Weighted means of neighbours, as long as a heavier one misses less.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     for trial in tried.values() {
@@ -167,53 +188,97 @@ fn smooth(tried: &BTreeMap<i64, Trial>) -> Vec<(i64, bool)> {
             (true, false) => true,
             (false, true) => false,
             // Neither, or both: what was seen says it.
-            _ => ratio <= 1.0,
+            _ => ratio <= most,
         };
         (*place, keeps)
     });
     each.collect()
 }
 
-/// Where to look next: log(missed / allowed) is about straight in log(load).
-fn next(axis: &impl Axis, tried: &BTreeMap<i64, Trial>, wanted: Option<i64>) -> f64 {
-    let point = |place: i64, trial: &Trial| {
-        (axis.weight(place), trial.judged.ratio().clamp(0.02, 50.0).ln())
-    };
-    let points: Vec<(f64, f64)> = tried.iter().map(|(at, trial)| point(*at, trial)).collect();
-    let (low, high) = bracket(tried);
-    let at = |place: Option<i64>| place.and_then(|at| Some(point(at, tried.get(&at)?)));
-    let inside: Vec<&(f64, f64)> = points.iter().filter(|p| p.1 > -3.5 && p.1 < 3.8).collect();
-    let between =
-        |a: &(f64, f64), b: &(f64, f64)| ((b.1 - a.1) / (b.0 - a.0)).clamp(SLOPES.0, SLOPES.1);
-    // The two that are nearest to where the edge must be.
-    let rising = if let [.., a, b] = inside[..] { between(a, b) } else { SLOPE };
-    let falling = if let [a, b, ..] = inside[..] { between(a, b) } else { SLOPE };
-    let steps = points.len() - usize::from(wanted.is_some_and(|at| tried.contains_key(&at)));
+/// Beyond the outermost place on one side: where what is missed should be so far from what is allowed that a look as sure as that one decides.
+fn surely(axis: &impl Axis, tried: &BTreeMap<i64, Trial>, verdict: LoadVerdict) -> Option<i64> {
+    let carried = verdict == LoadVerdict::Carried;
+    let (at, trial) = if carried { tried.iter().next()? } else { tried.iter().next_back()? };
+    let kept = &trial.judged.kept[trial.judged.worst()?];
+    let per_allowed = kept.ratio * kept.count.came / kept.count.missed.max(0.5);
+    let error = (kept.between.1 - kept.between.0) / 2.0 * per_allowed;
+    let aim = if carried { 1.0 - 1.3 * error } else { 1.0 + 1.3 * error }.clamp(AIM.0, AIM.1);
+    let (rising, falling) = slopes(axis, tried);
+    let (ratio, slope) = (trial.judged.ratio(), if carried { falling } else { rising });
+    let further = ((aim / ratio).ln().abs() / slope).clamp(STEP.0, STEP.1);
+    Some(match carried {
+        true => axis.place(axis.weight(*at) - further).min(at - axis.apart(*at)),
+        false => axis.place(axis.weight(*at) + further).max(at + axis.apart(*at)),
+    })
+}
+
+/// Where to look next: log(missed / allowed) is about straight in log(load). Where a backlog grows, what is served of it says more.
+fn next(axis: &impl Axis, tried: &BTreeMap<i64, Trial>, floor: f64) -> f64 {
+    let (low, high) = bracket(tried, floor);
+    let at = |place: Option<i64>| place.and_then(|at| Some(point(axis, at, tried.get(&at)?)));
+    let (rising, falling) = slopes(axis, tried);
+    let served = high.and_then(|high| tried[&high].judged.served);
+    let served = |b: (f64, f64)| served.map(|served| b.0 + served.max(SERVED_LEAST).ln() - STEP.0);
     match (at(low), at(high)) {
         (Some(a), Some(b)) => {
             let share = if b.1 > a.1 { -a.1 / (b.1 - a.1) } else { 0.5 };
-            a.0 + (b.0 - a.0) * share.clamp(0.2, 0.8)
+            let between = a.0 + (b.0 - a.0) * share.clamp(0.2, 0.8);
+            served(b).filter(|at| (a.0..b.0).contains(at)).unwrap_or(between)
         }
-        (Some(a), None) => a.0 + further(0.02 - a.1 / rising, steps, a.1 < FAR.0),
-        (None, Some(b)) => b.0 - further(0.02 + b.1 / falling, steps, b.1 > FAR.1),
+        (Some(a), None) => a.0 + further(0.02 - a.1 / rising, axis, tried, |at| at < FAR.0),
+        (None, Some(b)) => served(b)
+            .unwrap_or_else(|| b.0 - further(0.02 + b.1 / falling, axis, tried, |at| at > FAR.1)),
         (None, None) => 0.0,
     }
 }
 
-/// A step; from places that are all far off it is twice as long each time.
-fn further(step: f64, steps: usize, far: bool) -> f64 {
-    let steps = i32::try_from(steps).unwrap_or(i32::MAX).clamp(1, 6);
-    let times = if far { 2f64.powi(steps - 1) } else { 1.0 };
-    (step * times).clamp(STEP.0, STEP.1 * times.max(1.0))
+/// A place as a point: the logarithms of how heavy it is, and of missed / allowed.
+fn point(axis: &impl Axis, place: i64, trial: &Trial) -> (f64, f64) {
+    let worst = trial.judged.worst().map(|worst| trial.judged.kept[worst].count);
+    // Where most are missed, more could not be.
+    let most = worst.is_some_and(|count| count.missed > MOST_MISSED * count.came);
+    let ratio = if most { UNSETTLED } else { trial.judged.ratio() };
+    (axis.weight(place), ratio.clamp(1.0 / UNSETTLED, UNSETTLED).ln())
 }
 
-fn found(tried: BTreeMap<i64, Trial>, stopped: bool) -> Edge {
-    let (holds, fails) = bracket(&tried);
+/// The slopes of log(missed / allowed) over log(load) between the heaviest two places, and the lightest two, that say anything of it.
+fn slopes(axis: &impl Axis, tried: &BTreeMap<i64, Trial>) -> (f64, f64) {
+    let points: Vec<(f64, f64)> = tried.iter().map(|(at, own)| point(axis, *at, own)).collect();
+    let inside: Vec<&(f64, f64)> = points.iter().filter(|p| p.1 > FAR.0 && p.1 < FAR.1).collect();
+    let between =
+        |a: &(f64, f64), b: &(f64, f64)| ((b.1 - a.1) / (b.0 - a.0)).clamp(SLOPES.0, SLOPES.1);
+    let rising = if let [.., a, b] = inside[..] { between(a, b) } else { SLOPE };
+    let falling = if let [a, b, ..] = inside[..] { between(a, b) } else { SLOPE };
+    (rising, falling)
+}
+
+/// A step; from places that are all far off it is long, and twice as long each time.
+fn further(
+    step: f64,
+    axis: &impl Axis,
+    tried: &BTreeMap<i64, Trial>,
+    far: impl Fn(f64) -> bool,
+) -> f64 {
+    let points = tried.iter().map(|(at, trial)| point(axis, *at, trial).1);
+    match i32::try_from(points.filter(|at| far(*at)).count()) {
+        Ok(n @ 1..) if n as usize == tried.len() => STEP.1 * 2f64.powi(n.min(6) - 1),
+        _ => step.clamp(STEP.0, STEP.1),
+    }
+}
+
+fn found(tried: BTreeMap<i64, Trial>, floor: f64, stopped: bool) -> Edge {
+    let (holds, fails) = bracket(&tried, floor);
     let sure = |verdict| {
         let mut of = tried.iter().filter(move |own| own.1.judged.verdict == verdict);
         (of.next().map(|own| *own.0), of.next_back().map(|own| *own.0))
     };
     let carried = sure(LoadVerdict::Carried);
+    let carried = carried.1.or(carried.0);
     let broken = sure(LoadVerdict::Fails).0;
-    Edge { holds, fails, carried: carried.1.or(carried.0), broken, tried, stopped }
+    let next_to_nothing = tried.iter().rev().find(|(at, trial)| {
+        holds.is_some_and(|holds| **at <= holds)
+            && trial.judged.ratio() < NO_FEWER.max(LIKE_NONE * floor)
+    });
+    let safe = next_to_nothing.map(|(at, _)| *at).max(carried);
+    Edge { holds, fails, carried, safe, broken, tried, stopped }
 }

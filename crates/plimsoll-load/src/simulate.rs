@@ -1,6 +1,7 @@
 //! A fleet against the demand of an hour, of several, or of a trace, drawn several times.
 
 mod conclude;
+mod promised;
 mod result;
 mod tally;
 mod watched;
@@ -15,6 +16,7 @@ use plimsoll_stats::{Process, Seed, Spacing, in_order};
 use plimsoll_workload::{Class, Shift, Task, Trace};
 
 use self::conclude::conclude;
+pub use self::promised::{BrokenPromise, broken_promises, too_short};
 pub use self::result::{
     AttemptCounts, Binding, CacheHits, ClassResult, Distribution, Ends, GoodputWindow, High,
     Missed, PoolResult, ProviderResult, RegionResult, ReplicaSpread, ScalingResult, Simulation,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_sim::Task;
-use plimsoll_stats::{Process, Spacing};
+use plimsoll_stats::Process;
 use plimsoll_workload::Shift;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::count::{
     Cluster, Count, Episode, LOOKS, Misses, Run, SoFar, Steady, Took, UNITS, units_at,
 };
 use crate::demand::StudyError;
-use crate::promise::{Measure, Miss, counts_turns};
+use crate::promise::{Measure, Promise, counts_turns};
 use crate::search::Budget;
 use crate::verdict::{
     CLUSTERS, Clumps, Judgement, LoadVerdict, Seen, Strata, burst_length, judge, learn, look, weigh,
@@ -26,8 +26,10 @@ use crate::verdict::{
 pub struct Effort {
     /// How sure a verdict is.
     pub level: f64,
-    /// Calls of one load at most; clusters of bursts and dumps may take four times as many.
+    /// Calls of the demand itself at most; clusters of bursts and dumps may take four times as many.
     pub calls_per_load: u64,
+    /// Calls of another load at most.
+    pub calls_elsewhere: u64,
     /// Calls of a question about one component at most.
     pub calls: u64,
     /// Whether loads are tried only to know surely where the line is.
@@ -36,13 +38,27 @@ pub struct Effort {
 
 impl Effort {
     /// What commands ask with.
-    pub const USUAL: Self =
-        Self { level: 0.95, calls_per_load: 100_000, calls: 500_000, sure: true };
+    pub const USUAL: Self = Self {
+        level: 0.95,
+        calls_per_load: 100_000,
+        calls_elsewhere: 100_000,
+        calls: 500_000,
+        sure: true,
+    };
+    /// The demand as surely as ever, and about how much more or less would be carried.
+    pub const DEMAND: Self = Self { calls_elsewhere: 25_000, sure: false, ..Self::USUAL };
     /// What an approximate answer is asked with, that is compared with another of its kind: it is never called the load line.
-    pub const BRIEF: Self =
-        Self { calls_per_load: 16_000, calls: 64_000, sure: false, ..Self::USUAL };
+    pub const BRIEF: Self = Self {
+        calls_per_load: 16_000,
+        calls_elsewhere: 16_000,
+        calls: 64_000,
+        sure: false,
+        ..Self::USUAL
+    };
 }
 
+/// Calls that what is served at the height of bursts is read from.
+const PEAK_CALLS: f64 = 8_000.0;
 /// Tasks of the class that comes least which a run sees at most.
 const TASKS: f64 = 64_000.0;
 /// A run lasts at least so long where its calls allow it: what builds up slowly is not seen in seconds.
@@ -53,16 +69,14 @@ const MOST_S: f64 = 7.0 * 86_400.0;
 const OVERRUN: (u64, u64) = (8, 20_000);
 /// Calls a second of a fleet that is asked by so few that none waits for another.
 pub(crate) const ALONE_CALLS_PER_S: f64 = 0.3;
+/// Calls of such a fleet that are looked at, at most.
+const ALONE_CALLS: u64 = 60_000;
 /// A provider's limits are of minutes, and a minute's worth is there at the beginning.
 const PROVIDER_WARM_UP_S: f64 = 120.0;
 /// The longest warm-up.
 const WARM_UP_MOST_S: f64 = 3600.0;
 /// Calls of a busy fleet take about so many times what they take alone.
 pub(crate) const BUSY: f64 = 2.0;
-/// The line is looked for from this share of saturated throughput on: above it where promises are strict, so that what fails teaches how misses clump.
-const GUESS: f64 = 0.9;
-/// Calls that saturated throughput is read from.
-const SATURATED_CALLS: f64 = 12_000.0;
 /// Dumps that may come before the fleet is back from the first.
 const DUMPS_MOST: u32 = 8;
 /// The least time that a dump is counted for.
@@ -70,15 +84,19 @@ const DUMP_S: f64 = 5.0;
 /// Looks at quiet time between bursts.
 const QUIET_LOOKS: usize = 4;
 /// Clusters whose calls are more than so many times those of a load are not looked at.
-const CLUSTER_CALLS: u64 = 4;
+const CLUSTER_CALLS: u64 = 6;
 /// A chain of dumps is looked at in quarters of the time from one to the next.
 const QUARTERS: usize = 4;
-/// Looks at a chain of dumps, at four and eight of them.
-const DUMP_LOOKS: usize = 2;
+/// Looks at a chain of dumps, at four, eight and sixteen of them.
+const DUMP_LOOKS: usize = 3;
 /// Missed / allowed after the first dump by which a load fails where that is sure: others are like it.
 const FAILS_AT_FIRST_DUMP: f64 = 4.0;
 /// Periods of dumps that are simulated at least, however many calls they have.
 const DUMP_PERIODS_LEAST: f64 = 1.25;
+/// Misses may take so many tasks, one after the other, to come: what builds up is what tasks leave behind.
+const SLOW_TASKS: f64 = 40.0;
+/// Agents near their line take half an hour until the first misses come; this is twice that.
+const SLOWEST_S: f64 = 3600.0;
 /// Missed / allowed of quiet time alone by which a load fails, whatever comes with bursts and dumps.
 const FAILS_IN_QUIET: f64 = 1.5;
 
@@ -125,8 +143,8 @@ struct Key {
 #[derive(Default)]
 struct Entry {
     unloaded: Option<Arc<Unloaded>>,
-    saturated: Option<f64>,
     quiet: Option<Arc<Steady>>,
+    peak: Option<Arc<Steady>>,
     bursts: Vec<Arc<Episode>>,
     dumps: Vec<Arc<Episode>>,
     first_dump: Option<Arc<Episode>>,
@@ -252,12 +270,7 @@ impl<'m> Tester<'m> {
 
     /// What is known of so many replicas at a load.
     fn entry(&self, replicas: &[u32], load: f64) -> Arc<Mutex<Entry>> {
-        self.memo.entry(self.part, self.effort.calls_per_load, replicas, load)
-    }
-
-    /// The same, whatever the effort.
-    fn entry_of_all(&self, replicas: &[u32], load: f64) -> Arc<Mutex<Entry>> {
-        self.memo.entry(self.part, 0, replicas, load)
+        self.memo.entry(self.part, self.calls_of(load), replicas, load)
     }
 
     /// The same with another number of replicas of a pool.
@@ -276,7 +289,9 @@ impl<'m> Tester<'m> {
     }
 
     pub(crate) fn budget(&self) -> Budget {
-        Budget { calls: self.effort.calls, sure: self.effort.sure }
+        // Clusters take several times the calls of steady time.
+        let times = if self.is_even() { 1 } else { CLUSTER_CALLS - 1 };
+        Budget { calls: times * self.effort.calls, sure: self.effort.sure }
     }
 
     /// Whether its demand comes without bursts and dumps.
@@ -313,12 +328,13 @@ impl<'m> Tester<'m> {
         alone.classes = own.alone(tasks_per_s);
         alone.fleet.incidents.clear();
         let part = self.memo.part(&Arc::new(alone));
-        let entry = self.memo.entry(part, self.effort.calls_per_load, &replicas, 0.0);
+        let most = self.effort.calls_per_load.min(ALONE_CALLS);
+        let entry = self.memo.entry(part, most, &replicas, 0.0);
         let mut entry = lock(&entry);
         if let Some(known) = &entry.unloaded {
             return Ok(known.clone());
         }
-        let most = TASKS.min(self.effort.calls_per_load as f64 / calls);
+        let most = TASKS.min(most as f64 / calls);
         let seconds = most / tasks_per_s;
         let classes = own.alone(tasks_per_s);
         let mut fleet = Component { replicas, ..own.clone() }.fleet();
@@ -332,14 +348,21 @@ impl<'m> Tester<'m> {
             fleet: &fleet,
             most: u64::MAX,
             warm_up_s,
+            // As long as it takes: other loads are held against it.
+            slow_s: f64::INFINITY,
             should_continue: self.should_continue,
         };
-        let clumps = Clumps::new(own.part.promises.len());
+        let judged_of = |promise: &Promise| {
+            let turns = counts_turns(&own.part.classes[promise.class]);
+            if turns { own.calls(promise.class) } else { 1.0 }
+        };
+        let clumps = Clumps::alone(own.part.promises.iter().map(judged_of));
         let level = self.level();
         let promises = &own.part.promises;
         let seen = run.steady(tasks, seconds, &mut |so_far| {
             let at = so_far.looks - 1;
-            !look(promises, so_far.counts, &so_far.under_way, at, &clumps, level).open
+            !look(promises, so_far.counts, &so_far.under_way, at, &clumps, level, so_far.slow_units)
+                .open
         });
         self.memo.ran(seen.calls, false);
         let judged = judge(promises, &seen, &clumps, level);
@@ -398,105 +421,35 @@ impl<'m> Tester<'m> {
         self.component.seats().saturating_mul(OVERRUN.0).max(OVERRUN.1)
     }
 
-    /// The largest multiple of the demand that is served at all, about: what is answered of a demand that is too much. None where a tenfold demand is answered.
-    pub(crate) fn saturated(&self) -> Result<Option<f64>, StudyError> {
+    /// Where bursts come, the share that is served of what comes at their height, about; none where all of it is, or none come.
+    pub(crate) fn served_in_bursts(&self) -> Result<Option<f64>, StudyError> {
         let own = &self.component;
+        if own.bursts.is_empty() {
+            return Ok(None);
+        }
         let unloaded = self.unloaded()?;
-        let entry = self.entry_of_all(&own.replicas, f64::INFINITY);
-        let mut entry = lock(&entry);
-        if let Some(known) = entry.saturated {
-            return Ok((known < 10.0).then_some(known));
-        }
+        let classes = self.busy(&self.at_peak(), &unloaded);
+        let per_s = self.calls_per_s(&classes);
+        let warm_up_s = unloaded.warm_up_s;
+        let seconds = (PEAK_CALLS / per_s.max(1e-9)).max(4.0 * warm_up_s);
+        let end = warm_up_s + seconds * 1.01;
+        let tasks = self.tasks(&classes, 1.0, (end, warm_up_s), &[], own.part.seed)?;
         let fleet = own.fleet();
-        // As much as on average, but evenly.
-        let mut classes = own.part.classes.clone();
-        for class in &mut classes {
-            class.class.process = Process::Flow { spacing: Spacing::Poisson, burst: None };
-        }
-        let classes = self.busy(&classes, &unloaded);
-        let mean = own.calls_per_s();
-        let mut load = 1.0;
-        let mut answered = f64::INFINITY;
-        for _ in 0..4 {
-            if !(self.should_continue)() {
-                break;
-            }
-            // Long enough for what begins to be answered.
-            let warm_up_s = unloaded.warm_up_s;
-            let seconds = (SATURATED_CALLS / (mean * load)).max(4.0 * unloaded.warm_up_s);
-            let seconds = seconds.min(4.0 * SATURATED_CALLS / (mean * load));
-            let end = warm_up_s + seconds * 1.01;
-            let tasks = self.tasks(&classes, load, (end, warm_up_s), &[], own.part.seed)?;
-            let run = Run {
-                part: &own.part,
-                fleet: &fleet,
-                most: u64::MAX,
-                warm_up_s,
-                should_continue: self.should_continue,
-            };
-            let seen = run.steady(tasks, seconds, &mut |_| false);
-            self.memo.ran(seen.calls, false);
-            if seen.stopped {
-                return Ok(None);
-            }
-            // What is answered in the second half, of what would be were all of it answered.
-            let half = UNITS / 2;
-            let half_s = half as f64 * seen.unit_s;
-            let (mut done, mut nominal) = (0.0, 0.0);
-            for (promise, counts) in own.part.promises.iter().zip(&seen.counts) {
-                if promise.of == Measure::Good {
-                    let class = promise.class;
-                    let units = own.units_per_s(class) * load * half_s;
-                    let calls = own.calls_per_s_of(class) * load * half_s;
-                    let ended: f64 = counts[half..].iter().map(|count| count.came).sum();
-                    let failed = seen
-                        .misses
-                        .last()
-                        .map_or(0.0, |all| all.by_class[class][Miss::Errors as usize] / 2.0);
-                    done += (ended - failed).max(0.0) / units.max(1e-9) * calls;
-                    nominal += calls;
-                }
-            }
-            let share = (done / nominal.max(1e-9)).clamp(0.0, 1.0);
-            if share < 0.9 {
-                answered = load * share;
-                if share > 0.4 || answered <= 0.0 {
-                    break;
-                }
-                load = (1.3 * answered).max(0.01);
-            } else if load >= 10.0 {
-                break;
-            } else {
-                load *= 2.5;
-            }
-        }
-        entry.saturated = Some(answered);
-        Ok((answered < 10.0).then_some(answered))
-    }
-
-    /// Where to begin to look for the line, as a multiple of the demand: somewhat below what is served at all, at the height of bursts.
-    pub(crate) fn guess(&self) -> Result<f64, StudyError> {
-        let own = &self.component;
-        let saturated = self.saturated()?.unwrap_or(10.0);
-        let tokens = |class: &SimulatedClass| class.class.expected_tokens(0, false);
-        let all: f64 = own.members.iter().map(|i| tokens(&own.part.classes[*i])).sum();
-        let height = own
-            .bursts
-            .iter()
-            .map(|(class, burst)| {
-                let calm: f64 =
-                    own.members.iter().filter(|i| *i != class).map(|i| tokens(&own.calm[*i])).sum();
-                (calm + tokens(&own.part.classes[*class]) * burst.times()) / all.max(1e-9)
-            })
-            .fold(1.0, f64::max);
-        Ok((GUESS * saturated / height).clamp(0.01, 10.0))
+        let run = Run { most: u64::MAX, ..self.run(&fleet, warm_up_s, &unloaded) };
+        let seen = run.steady(tasks, seconds, &mut |_| false);
+        self.memo.ran(seen.calls, false);
+        let clumps = Clumps::new(own.part.promises.len());
+        let promises = &own.part.promises;
+        let whole =
+            || look(promises, &seen.counts, &seen.under_way, LOOKS - 1, &clumps, self.level(), 0.0);
+        Ok(if seen.looks == LOOKS { whole().served } else { None })
     }
 
     /// Seconds that a run of a load lasts at most.
     fn seconds(&self, load: f64) -> f64 {
         let own = &self.component;
         let tasks = TASKS / (own.rarest_per_s() * load).max(1e-9);
-        let calls = self.effort.calls_per_load as f64 / (own.calls_per_s() * load).max(1e-9);
+        let calls = self.calls_of(load) as f64 / (own.calls_per_s() * load).max(1e-9);
         tasks.max(LEAST_S).min(calls).min(MOST_S)
     }
 
@@ -518,7 +471,7 @@ impl<'m> Tester<'m> {
         let mut fleet = own.fleet();
         // A minute's worth that was there at the beginning would hide that more is asked for than a provider lets in.
         fleet.spent = true;
-        let seen = self.run(&fleet, warm_up_s).steady(tasks, seconds, enough);
+        let seen = self.run(&fleet, warm_up_s, unloaded).steady(tasks, seconds, enough);
         self.memo.ran(seen.calls, again);
         Ok(seen)
     }
@@ -564,6 +517,7 @@ impl<'m> Tester<'m> {
         let own = &self.component;
         let nothing = Steady {
             unit_s: 0.0,
+            slow_units: 0.0,
             counts: Vec::new(),
             under_way: Vec::new(),
             misses: Vec::new(),
@@ -605,7 +559,8 @@ impl<'m> Tester<'m> {
                 let before = entry.quiet.is_some();
                 let mut decided = |so_far: &SoFar<'_>| {
                     let at = so_far.looks - 1;
-                    !look(promises, so_far.counts, &so_far.under_way, at, clumps, level).open
+                    let SoFar { counts, under_way, slow_units, .. } = so_far;
+                    !look(promises, counts, under_way, at, clumps, level, *slow_units).open
                 };
                 let run = Arc::new(self.quiet(load, unloaded, &mut decided, before)?);
                 if !run.stopped {
@@ -672,12 +627,15 @@ impl<'m> Tester<'m> {
                 seconds: units as f64 * quiet.unit_s,
             });
         }
+        if let Some(trial) = self.carried_at_peak(&mut entry, load, unloaded)? {
+            return Ok(trial);
+        }
         let instants = self.instants();
         if instants.len() == 1 && own.bursts.is_empty() {
             return self.chained_trial(&mut entry, load, unloaded, level_back, &quiet, &rates);
         }
         let mut calls = quiet.calls;
-        let most = self.cluster_calls() as u64;
+        let most = self.cluster_calls(load) as u64;
         let mut judged = None;
         let (mut seen_bursts, mut seen_dumps) = (0, 0);
         let mut stopped = quiet.stopped;
@@ -763,6 +721,79 @@ impl<'m> Tester<'m> {
         })
     }
 
+    /// Where promises are kept at the height of all bursts at once, for however long they last, they are kept whatever comes.
+    fn carried_at_peak(
+        &self,
+        entry: &mut Entry,
+        load: f64,
+        unloaded: &Unloaded,
+    ) -> Result<Option<Trial>, StudyError> {
+        let own = &self.component;
+        if own.bursts.is_empty() || !own.dumps.is_empty() {
+            return Ok(None);
+        }
+        let (promises, level) = (&own.part.promises, self.level());
+        let clumps = Clumps::new(promises.len());
+        let run = match &entry.peak {
+            Some(known) => known.clone(),
+            None => {
+                let fleet = own.fleet();
+                let classes = self.busy(&self.at_peak(), unloaded);
+                let per_s = self.calls_per_s(&classes) * load;
+                let seconds = self.calls_of(load) as f64 / per_s.max(1e-9);
+                let warm_up_s = unloaded.warm_up_s.max(0.05 * seconds);
+                let end = warm_up_s + seconds * 1.01;
+                let ring = (end / 16.0).max(warm_up_s);
+                let tasks = self.tasks(&classes, load, (end, ring), &[], own.part.seed)?;
+                let run = self.run(&fleet, warm_up_s, unloaded);
+                let run = run.steady(tasks, seconds, &mut |so_far| {
+                    let SoFar { counts, under_way, slow_units, looks } = so_far;
+                    let at = looks - 1;
+                    !look(promises, counts, under_way, at, &clumps, level, *slow_units).open
+                });
+                self.memo.ran(run.calls, false);
+                let run = Arc::new(run);
+                if !run.stopped {
+                    entry.peak = Some(run.clone());
+                }
+                run
+            }
+        };
+        if run.stopped {
+            return Ok(Some(self.unfinished()));
+        }
+        let judged = judge(promises, &run, &clumps, level);
+        if judged.verdict != LoadVerdict::Carried {
+            return Ok(None);
+        }
+        let at = judged.looks.clamp(1, LOOKS) - 1;
+        Ok(Some(Trial {
+            judged,
+            misses: run.misses[at].clone(),
+            of_quiet: false,
+            episodes: 0,
+            calls: run.calls,
+            stopped: false,
+            seconds: units_at(at) as f64 * run.unit_s,
+        }))
+    }
+
+    /// The classes with all bursts at once.
+    fn at_peak(&self) -> Vec<SimulatedClass> {
+        let own = &self.component;
+        let mut classes = own.calm.clone();
+        for (class, burst) in &own.bursts {
+            classes[*class].class.hours[0].rate *= burst.times() / burst.calm_times().max(1e-9);
+        }
+        classes
+    }
+
+    /// Calls a second of all classes.
+    fn calls_per_s(&self, classes: &[SimulatedClass]) -> f64 {
+        let own = &self.component;
+        own.members.iter().map(|i| classes[*i].rate(0, false) * own.calls(*i)).sum()
+    }
+
     /// What quiet time alone says, where it surely misses so much that nothing between could make up for it.
     fn fails_in_quiet(&self, quiet: &Steady) -> Option<Judgement> {
         let own = &self.component;
@@ -830,13 +861,13 @@ impl<'m> Tester<'m> {
         let call = unloaded.call_s.iter().copied().fold(0.0, f64::max);
         let apart = (2.0 * first.seconds).max(first.seconds + 3.0 * call + 10.0).min(period);
         let seconds = apart * UNITS as f64 / QUARTERS as f64;
-        let most = self.cluster_calls();
+        let most = self.cluster_calls(load);
         let rate = own.calls_per_s() * load;
         let weighed = |counts: &[Vec<Count>], looks: usize| {
             let episodes = dumps_of(&own.part, counts, looks, apart);
             let seen = Seen { quiet, rates, bursts: &[], dumps: &episodes };
             let spent = units_at(looks) as f64 * apart / QUARTERS as f64 * rate;
-            weigh(promises, &seen, &strata, looks > DUMP_LOOKS || spent >= most, level)
+            weigh(promises, &seen, &strata, looks + 1 >= DUMP_LOOKS || spent >= most, level)
         };
         let run = match entry.chain.clone() {
             Some(run) => run,
@@ -852,9 +883,10 @@ impl<'m> Tester<'m> {
                 let end = warm_up_s + seconds * 1.01;
                 let tasks = self.tasks(&classes, load, (end, warm_up_s), &[], own.part.seed)?;
                 let fleet = own.fleet();
-                let run = self.run(&fleet, warm_up_s).steady(tasks, seconds, &mut |so_far| {
-                    !weighed(so_far.counts, so_far.looks - 1).open
-                });
+                let run =
+                    self.run(&fleet, warm_up_s, unloaded).steady(tasks, seconds, &mut |so_far| {
+                        !weighed(so_far.counts, so_far.looks - 1).open
+                    });
                 self.memo.ran(run.calls, false);
                 let run = Arc::new(run);
                 if !run.stopped {
@@ -876,16 +908,30 @@ impl<'m> Tester<'m> {
     }
 
     /// Calls of the clusters of a load, at most.
-    fn cluster_calls(&self) -> f64 {
-        (CLUSTER_CALLS * self.effort.calls_per_load) as f64
+    fn cluster_calls(&self, load: f64) -> f64 {
+        (CLUSTER_CALLS * self.calls_of(load)) as f64
     }
 
-    fn run<'a>(&'a self, fleet: &'a plimsoll_sim::FleetSpec, warm_up_s: f64) -> Run<'a> {
+    /// Calls of a load, at most.
+    fn calls_of(&self, load: f64) -> u64 {
+        match (load - 1.0).abs() < 1e-9 {
+            true => self.effort.calls_per_load,
+            false => self.effort.calls_elsewhere,
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        fleet: &'a plimsoll_sim::FleetSpec,
+        warm_up_s: f64,
+        unloaded: &Unloaded,
+    ) -> Run<'a> {
         Run {
             part: &self.component.part,
             fleet,
             most: self.most(),
             warm_up_s,
+            slow_s: (SLOW_TASKS * unloaded.task_s).min(SLOWEST_S),
             should_continue: self.should_continue,
         }
     }
@@ -955,7 +1001,7 @@ impl<'m> Tester<'m> {
             tail: ps((3.0 * unloaded.task_s).max(600.0)),
         };
         let fleet = own.fleet();
-        let mut episode = self.run(&fleet, start).episode(tasks, cluster, horizon);
+        let mut episode = self.run(&fleet, start, unloaded).episode(tasks, cluster, horizon);
         episode.weight = weight;
         Ok(episode)
     }
@@ -977,7 +1023,7 @@ impl<'m> Tester<'m> {
         // On the clock of dumps: the second time round, so that all have come before.
         let clock = period + instants[i % instants.len()];
         let lasts = f64::from(DUMPS_MOST) * shortest;
-        let affordable = self.cluster_calls() / (own.calls_per_s() * load).max(1e-9);
+        let affordable = self.cluster_calls(load) / (own.calls_per_s() * load).max(1e-9);
         let lasts = lasts.min(affordable.max(DUMP_PERIODS_LEAST * period));
         let horizon = start + lasts;
         // Other classes burst as they do in the long run.
@@ -1015,7 +1061,7 @@ impl<'m> Tester<'m> {
             tail: ps((3.0 * unloaded.task_s).max(600.0)),
         };
         let fleet = own.fleet();
-        let mut episode = self.run(&fleet, start).episode(tasks, cluster, horizon);
+        let mut episode = self.run(&fleet, start, unloaded).episode(tasks, cluster, horizon);
         let until = clock + episode.seconds - 1e-3;
         let inside = |t: &f64| (clock - 1e-6..until).contains(t);
         let rounds = (lasts / period).ceil() as u32 + 2;

@@ -6,9 +6,9 @@
 use plimsoll_stats::{normal_quantile, poisson_tails, share_interval_of};
 use serde::Serialize;
 
-use crate::count::{Count, Episode, LOOKS, Steady, units_at};
+use crate::count::{Count, Episode, LOOKS, Steady, UNITS, units_at};
 use crate::demand::Span;
-use crate::promise::Promise;
+use crate::promise::{Measure, Promise};
 
 /// Whether every promise is kept at a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,12 +28,16 @@ const SPENT: [f64; LOOKS] = [0.002, 0.004, 0.006, 0.008, 0.012, 0.008, 0.010];
 const FUTILE_LOOK: usize = 4;
 /// Missed / allowed within which that is so.
 const FUTILE: (f64, f64) = (0.4, 2.5);
+/// A backlog that grows is at least so far from settling: missed / allowed.
+const LEAST_GROWTH: f64 = 2.0;
 /// Looks at episodes: so many clusters.
 pub(crate) const CLUSTERS: [usize; 4] = [4, 10, 20, 40];
 /// Standard deviations at each of these looks, where 5% are spent in all: few clusters say less than the normal distribution has it.
 const DEVIATIONS: [f64; 4] = [3.5, 2.9, 2.5, 2.3];
 /// Clusters of bursts that a verdict of carried rests on at least, and dumps, which are alike.
 const CLUSTERS_TO_CARRY: (usize, usize) = (10, 4);
+/// Clusters that are looked at where the budget allows it.
+const MOST_CLUSTERS: usize = 16;
 /// Clumps of eight misses, as if twenty misses had been seen.
 const PRIOR: (f64, f64) = (160.0, 20.0);
 /// Misses of an episode come in clumps of at least so many.
@@ -44,18 +48,23 @@ const BLOCKS: usize = 16;
 pub(crate) const UNSETTLED: f64 = 50.0;
 
 /// How large clumps of misses are, by promise: the squares and the misses of all loads of a question.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Clumps(Vec<(f64, f64)>);
 
 impl Clumps {
     pub(crate) fn new(promises: usize) -> Self {
-        Self(vec![(0.0, 0.0); promises])
+        Self(vec![PRIOR; promises])
+    }
+
+    /// Of tasks that do not wait for each other: what is judged comes in clumps of a task each, until it is seen otherwise.
+    pub(crate) fn alone(sizes: impl Iterator<Item = f64>) -> Self {
+        Self(sizes.map(|size| (size * PRIOR.1, PRIOR.1)).collect())
     }
 
     /// The index of dispersion of misses.
     fn size(&self, promise: usize, squares: f64, missed: f64) -> f64 {
         let (known, before) = self.0[promise];
-        ((squares + known + PRIOR.0) / (missed + before + PRIOR.1)).max(1.0)
+        ((squares + known) / (missed + before)).max(1.0)
     }
 
     fn learn(&mut self, promise: usize, squares: f64, missed: f64) {
@@ -86,12 +95,16 @@ pub(crate) struct Judgement {
     pub(crate) verdict: LoadVerdict,
     /// Of each promise.
     pub(crate) kept: Vec<Kept>,
-    /// Whether the backlog grows.
-    pub(crate) grows: bool,
+    /// Where the backlog grows, what it grows by over what may be missed: whoever is in it misses in the end.
+    pub(crate) grows: Option<f64>,
+    /// Where it grows, the share of what comes that is served.
+    pub(crate) served: Option<f64>,
     /// Looks after which it was decided, or all.
     pub(crate) looks: usize,
     /// Whether more could be looked at.
     pub(crate) open: bool,
+    /// Whether all is surely kept but what comes so seldom that no budget shows it, and of that as much as was seen.
+    pub(crate) as_sure_as_can_be: bool,
 }
 
 impl Judgement {
@@ -107,16 +120,18 @@ impl Judgement {
         Self {
             verdict: LoadVerdict::Fails,
             kept: vec![lost; promises.len()],
-            grows: true,
+            grows: Some(UNSETTLED),
+            served: None,
             looks: 0,
             open: false,
+            as_sure_as_can_be: false,
         }
     }
 
     /// The largest missed / allowed of any promise.
     pub(crate) fn ratio(&self) -> f64 {
         let most = self.kept.iter().map(|kept| kept.ratio).fold(0.0, f64::max);
-        if self.grows { most.max(2.0) } else { most }
+        self.grows.map_or(most, |grows| most.max(grows))
     }
 
     /// The promise with the largest missed / allowed.
@@ -131,10 +146,13 @@ fn ratio(missed: f64, came: f64, allowed: f64) -> f64 {
     (missed + 0.5) / (came * allowed + 0.5)
 }
 
-fn all(kept: &[Kept]) -> LoadVerdict {
+fn all(promises: &[Promise], kept: &[Kept]) -> LoadVerdict {
+    let carried = |(promise, kept): (&Promise, &Kept)| {
+        kept.verdict == LoadVerdict::Carried || !promise.thresholds && kept.ratio <= 1.0
+    };
     if kept.iter().any(|kept| kept.verdict == LoadVerdict::Fails) {
         LoadVerdict::Fails
-    } else if kept.iter().all(|kept| kept.verdict == LoadVerdict::Carried) {
+    } else if promises.iter().zip(kept).all(carried) {
         LoadVerdict::Carried
     } else {
         LoadVerdict::TooClose
@@ -155,12 +173,28 @@ fn squares(units: &[Count]) -> (f64, Count) {
     (squares * BLOCKS as f64 / (BLOCKS - 1) as f64, total)
 }
 
-/// Whether the number of tasks under way grew from the first half to the second by more than chance has it.
-fn grows(under_way: &[f64]) -> bool {
+/// The tasks by which those under way grew, where they grew from the first half to the second by more than chance has it.
+fn growth(under_way: &[f64]) -> Option<f64> {
     let half = under_way.len() / 2;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
     let (before, after) = (mean(&under_way[..half]), mean(&under_way[half..]));
-    after > 1.3 * before + 2.0 * before.sqrt() + 1.0
+    // The middles of the halves are half of the time apart.
+    (after > 1.3 * before + 2.0 * before.sqrt() + 1.0).then_some(2.0 * (after - before))
+}
+
+/// Whether more tasks are under way in the second half than in the first: too little to call it growth, enough to look on.
+fn creeps(under_way: &[f64]) -> bool {
+    let half = under_way.len() / 2;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
+    let (before, after) = (mean(&under_way[..half]), mean(&under_way[half..]));
+    after > 1.05 * before + 0.5 * before.sqrt()
+}
+
+/// Whether fewer tasks are under way in the second half than in the first by more than chance has it.
+fn shrinks(under_way: &[f64]) -> bool {
+    let mut reversed = under_way.to_vec();
+    reversed.reverse();
+    growth(&reversed).is_some()
 }
 
 /// What one look at a steady demand says.
@@ -171,22 +205,29 @@ pub(crate) fn look(
     look: usize,
     clumps: &Clumps,
     level: f64,
+    slow_units: f64,
 ) -> Judgement {
     let units = units_at(look);
-    let spent = SPENT[look] * (1.0 - level) / 0.05;
-    let grows = grows(&under_way[..units]);
+    // What is still being worked off from the beginning is no part of how the load goes on.
+    let from = if shrinks(&under_way[..units]) { units / 2 } else { 0 };
+    let spent = SPENT.map(|spent| spent * (1.0 - level) / 0.05);
+    let growth = growth(&under_way[from..units]);
+    let mut may_be_carried = true;
     let kept: Vec<Kept> = promises
         .iter()
         .zip(counts)
         .enumerate()
         .map(|(i, (promise, counts))| {
-            let (squares, count) = squares(&counts[..units]);
+            let (squares, count) = squares(&counts[from..units]);
             let clump = clumps.size(i, squares, count.missed);
             let expected = promise.allowed * count.came / clump;
             let (at_most, at_least) = poisson_tails(count.missed / clump, expected);
-            let verdict = if at_least < spent {
+            let at_end = expected * UNITS as f64 / (units - from) as f64;
+            may_be_carried &= !promise.thresholds
+                || poisson_tails(count.missed / clump, at_end).0 < spent[LOOKS - 1];
+            let verdict = if at_least < spent[look] {
                 LoadVerdict::Fails
-            } else if at_most < spent && !grows {
+            } else if at_most < spent[look] && growth.is_none() {
                 LoadVerdict::Carried
             } else {
                 LoadVerdict::TooClose
@@ -202,14 +243,36 @@ pub(crate) fn look(
             }
         })
         .collect();
-    let mut verdict = all(&kept);
+    let mut verdict = all(promises, &kept);
+    if growth.is_some() && verdict == LoadVerdict::Carried {
+        verdict = LoadVerdict::TooClose;
+    }
     let last = look + 1 == LOOKS;
     // What still grows when nothing more is looked at does not settle.
-    if last && grows && verdict == LoadVerdict::TooClose {
+    if last && growth.is_some() && verdict == LoadVerdict::TooClose {
         verdict = LoadVerdict::Fails;
     }
-    let mut judged = Judgement { verdict, kept, grows, looks: look + 1, open: false };
-    let futile = look >= FUTILE_LOOK && (FUTILE.0..FUTILE.1).contains(&judged.ratio());
+    let good = || kept.iter().zip(promises).filter(|(_, own)| own.of == Measure::Good);
+    let ended: f64 = good().map(|(kept, _)| kept.count.came).sum();
+    let served = growth.map(|tasks| ended / (ended + tasks));
+    let allowed = good().map(|(_, own)| own.allowed).fold(1.0, f64::min);
+    let grows = served.map(|served| ((1.0 - served) / allowed).clamp(LEAST_GROWTH, UNSETTLED));
+    let mut judged = Judgement {
+        verdict,
+        kept,
+        grows,
+        served,
+        looks: look + 1,
+        open: false,
+        as_sure_as_can_be: false,
+    };
+    let near = (FUTILE.0..FUTILE.1).contains(&judged.ratio());
+    // Where not even a rest without a miss would show that it is carried, it is looked at for as long as misses take to come, and no longer.
+    let in_vain = !may_be_carried && growth.is_none();
+    let futile = look >= FUTILE_LOOK
+        && units as f64 >= slow_units
+        && (near || in_vain)
+        && !creeps(&under_way[from..units]);
     judged.open = verdict == LoadVerdict::TooClose && !last && !futile;
     judged
 }
@@ -218,7 +281,7 @@ pub(crate) fn look(
 pub(crate) fn judge(promises: &[Promise], run: &Steady, clumps: &Clumps, level: f64) -> Judgement {
     let mut last = None;
     for at in 0..run.looks {
-        let judged = look(promises, &run.counts, &run.under_way, at, clumps, level);
+        let judged = look(promises, &run.counts, &run.under_way, at, clumps, level, run.slow_units);
         if !judged.open {
             return judged;
         }
@@ -230,9 +293,11 @@ pub(crate) fn judge(promises: &[Promise], run: &Steady, clumps: &Clumps, level: 
     last.unwrap_or_else(|| Judgement {
         verdict: LoadVerdict::TooClose,
         kept: promises.iter().map(|_| unseen()).collect(),
-        grows: false,
+        grows: None,
+        served: None,
         looks: 0,
         open: true,
+        as_sure_as_can_be: false,
     })
 }
 
@@ -343,6 +408,7 @@ pub(crate) fn weigh(
     let units = units_at(looks - 1);
     let quiet_s = units as f64 * seen.quiet.unit_s;
     let no_clumps = Clumps::new(promises.len());
+    let mut as_sure_as_can_be = true;
     let kept: Vec<Kept> = promises
         .iter()
         .enumerate()
@@ -356,7 +422,8 @@ pub(crate) fn weigh(
             let second = Mean {
                 count: Count { came: rate, missed: share * rate },
                 seconds: 1.0,
-                variance: rate * rate * clump * share.max(allowed) / quiet.came.max(1.0),
+                variance: rate * rate * clump * (quiet.missed + clump)
+                    / quiet.came.max(1.0).powi(2),
             };
             // Of a cycle of quiet time and a cluster of bursts.
             let cycle = match strata.between_bursts_s {
@@ -398,6 +465,9 @@ pub(crate) fn weigh(
             } else {
                 LoadVerdict::TooClose
             };
+            let at_end = allowed * whole.count.came * MOST_CLUSTERS as f64 / EPISODE_CLUMP;
+            let never = promise.thresholds && at_end.sqrt() < DEVIATIONS[1] * scale;
+            as_sure_as_can_be &= verdict == LoadVerdict::Carried || never && excess <= 0.0;
             let came = whole.count.came.max(1e-12);
             let share = whole.count.missed / came;
             let half = normal_quantile(0.5 + level / 2.0) * deviation / came;
@@ -410,9 +480,13 @@ pub(crate) fn weigh(
             }
         })
         .collect();
-    let verdict = all(&kept);
-    let open = verdict == LoadVerdict::TooClose && !last;
-    Judgement { verdict, kept, grows: false, looks: at + 1, open }
+    let mut verdict = all(promises, &kept);
+    if verdict == LoadVerdict::Carried && !enough {
+        verdict = LoadVerdict::TooClose;
+    }
+    as_sure_as_can_be &= enough;
+    let open = verdict == LoadVerdict::TooClose && !last && !as_sure_as_can_be;
+    Judgement { verdict, kept, grows: None, served: None, looks: at + 1, open, as_sure_as_can_be }
 }
 
 /// Bursts are drawn as if they lasted so many times as long: a long one misses more.
@@ -434,8 +508,8 @@ pub(crate) fn attainment(kept: &Kept, level: f64) -> Option<(f64, Span)> {
     }
     let share = 1.0 - kept.count.missed / kept.count.came;
     let span = Span {
-        low: 1.0 - kept.between.1,
-        high: 1.0 - kept.between.0,
+        low: (1.0 - kept.between.1).min(share),
+        high: (1.0 - kept.between.0).max(share),
         level,
         n: (kept.count.came / kept.clump) as usize,
     };
@@ -447,11 +521,9 @@ mod tests {
     use plimsoll_stats::{Seed, Stream};
 
     use super::*;
-    use crate::count::UNITS;
-    use crate::promise::Measure;
 
     fn promise(allowed: f64) -> Promise {
-        Promise { class: 0, key: "attainment", allowed, of: Measure::Good }
+        Promise { class: 0, key: "attainment", allowed, of: Measure::Good, thresholds: true }
     }
 
     /// A run whose misses come in clumps of geometric size of this dispersion, so many tasks, at so many times the allowed misses. A clump is a stretch of misses.
@@ -481,6 +553,7 @@ mod tests {
         }
         Steady {
             unit_s: 1.0,
+            slow_units: 0.0,
             counts: vec![counts],
             under_way: vec![10.0; UNITS],
             misses: Vec::new(),

@@ -268,6 +268,21 @@ pub fn engine_text(document: &EngineDocument<'_>, heading: Heading) -> String {
         percent(summary.median_abs_pct),
         percent(summary.p90_abs_pct)
     );
+    for run in &document.runs {
+        for own in &run.good {
+            let _ = writeln!(
+                out,
+                "{}, good requests of {}: measured {:.1}% ({:.1}% to {:.1}%), predicted {:.1}%{}",
+                run.run,
+                own.kind,
+                own.measured * 100.0,
+                own.interval.low * 100.0,
+                own.interval.high * 100.0,
+                own.predicted * 100.0,
+                if own.inside { "" } else { ", OUTSIDE" }
+            );
+        }
+    }
     for run in document.runs.iter().filter(|r| r.skipped.is_some()) {
         let _ = writeln!(
             out,

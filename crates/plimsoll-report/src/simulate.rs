@@ -5,8 +5,8 @@ use std::io;
 
 use plimsoll_sim::{Attempt, AttemptEnd, Stretch};
 use plimsoll_study::{
-    ClassResult, Distribution, GoodputWindow, PoolResult, ProviderResult, ReplicaSpread,
-    ScalingResult, Simulation, ToolResult, Verdict, Window,
+    BrokenPromise, ClassResult, Distribution, GoodputWindow, PoolResult, ProviderResult,
+    ReplicaSpread, ScalingResult, Simulation, ToolResult, Verdict, Window,
 };
 use plimsoll_units::grouped;
 use serde_json::{Value, json};
@@ -26,13 +26,15 @@ pub struct SimulationDocument<'a> {
     pub step_times: &'a str,
     /// How it came out.
     pub result: &'a Simulation,
+    /// Promises that it breaks.
+    pub broken: &'a [BrokenPromise],
 }
 
 /// The simulation as a JSON document.
 pub fn simulate_json(document: &SimulationDocument<'_>, version: &str) -> Value {
     let mut value = json!({
         "schema": "plimsoll/simulate/v1", "version": version, "name": document.name, "file": document.file,
-        "from": document.from, "step_times": document.step_times,
+        "from": document.from, "step_times": document.step_times, "broken_promises": document.broken,
     });
     if let (Value::Object(value), Ok(Value::Object(body))) =
         (&mut value, serde_json::to_value(document.result))
@@ -89,6 +91,14 @@ pub fn simulate_text(document: &SimulationDocument<'_>, heading: Heading) -> Str
     let good =
         if good.is_empty() { String::new() } else { format!(" · good: {}", good.join(", ")) };
     let _ = writeln!(out, "\n{}{good}{unfinished}", verdict(result.verdict));
+    for own in document.broken {
+        let (seen, promised) = match own.promise {
+            "attainment" => (percent(own.seen), percent(own.promised)),
+            _ => (format!("{:.0} ms", own.seen), format!("{:.0} ms", own.promised)),
+        };
+        let what = if own.promise == "attainment" { "good tasks" } else { own.promise };
+        let _ = writeln!(out, "PROMISE BROKEN · {}: {what} {seen}, promised {promised}", own.class);
+    }
     out.push('\n');
     for pool in &result.pools {
         out.push_str(&pool_text(pool, result));

@@ -7,12 +7,12 @@ use plimsoll_sim::{
     Arrival, Budget, Content, End, Kv, Limits, Loop, Outcome, Pace, Queue, Replica, Segment,
     Wanted, Watch, drive,
 };
-use plimsoll_stats::quantile;
+use plimsoll_stats::{quantile, share_interval};
 use serde::Serialize;
 
-use crate::measured::{EngineRun, RunSetup};
+use crate::measured::{EngineRun, RunRequest, RunSetup};
 use crate::pool::PoolSteps;
-use plimsoll_load::{Gaps, Spread};
+use plimsoll_load::{Gaps, Span, Spread};
 
 /// One run, as it was and as it comes out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,6 +25,8 @@ pub struct RunOutcome {
     pub beyond_knee: bool,
     /// What is compared.
     pub metrics: Vec<MetricOutcome>,
+    /// Shares of good requests, kind by kind, where the run says what is good.
+    pub good: Vec<GoodOutcome>,
     /// Why it was not simulated.
     pub skipped: Option<String>,
 }
@@ -44,6 +46,21 @@ pub struct MetricOutcome {
     pub error_pct: Option<f64>,
     /// Whether it counts in the summary.
     pub scored: bool,
+}
+
+/// The share of good requests of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GoodOutcome {
+    /// The kind, or the run.
+    pub kind: String,
+    /// As measured, and within what it lies.
+    pub measured: f64,
+    /// The same.
+    pub interval: Span,
+    /// As simulated.
+    pub predicted: f64,
+    /// Whether that is within the interval.
+    pub inside: bool,
 }
 
 /// All runs together.
@@ -69,6 +86,44 @@ struct Seen {
     /// Prompt tokens that the prefix cache held.
     cached: u64,
     preemptions: u64,
+    /// Of each request, by its place in the run: seconds to its first token, and between tokens on average.
+    each: Vec<(f64, f64)>,
+}
+
+/// Seconds between tokens on average.
+fn tpot(ttft: f64, e2e: f64, output: u64) -> f64 {
+    (e2e - ttft) / output.saturating_sub(1).max(1) as f64
+}
+
+/// How sure a measured share is.
+const LEVEL: f64 = 0.95;
+
+/// Shares of good requests, kind by kind.
+fn good(run: &EngineRun, said: &Seen) -> Vec<GoodOutcome> {
+    let Some((ttft_most, tpot_most)) = run.promise else { return Vec::new() };
+    let is_good = |(ttft, tpot): (f64, f64)| ttft <= ttft_most && tpot <= tpot_most;
+    let kind_of = |request: &RunRequest| request.kind.clone().unwrap_or_else(|| run.run.clone());
+    let mut kinds: Vec<String> = run.requests.iter().map(kind_of).collect();
+    kinds.sort();
+    kinds.dedup();
+    let of = |kind: String| {
+        let all = run.requests.iter().zip(&said.each);
+        let own: Vec<(bool, bool)> = all
+            .filter(|(request, _)| kind_of(request) == kind)
+            .map(|(own, said)| {
+                let seen = (own.ttft, tpot(own.ttft, own.e2e, own.output));
+                (is_good(seen), is_good(*said))
+            })
+            .collect();
+        let (seen, told) = (own.iter().filter(|o| o.0).count(), own.iter().filter(|o| o.1).count());
+        let share = |n: usize| n as f64 / own.len() as f64;
+        let between = share_interval(seen, own.len(), LEVEL)?;
+        let interval = Span { low: between.low, high: between.high, level: LEVEL, n: own.len() };
+        let predicted = share(told);
+        let inside = (between.low..=between.high).contains(&predicted);
+        Some(GoodOutcome { kind, measured: share(seen), interval, predicted, inside })
+    };
+    kinds.into_iter().filter_map(of).collect()
 }
 
 /// The percentiles of gaps that are compared.
@@ -86,6 +141,7 @@ pub fn simulate_run(
         run: run.run.clone(),
         beyond_knee: false,
         metrics: Vec::new(),
+        good: Vec::new(),
         skipped: Some(why),
     };
     if run.setup.engine != "vllm" {
@@ -101,6 +157,7 @@ pub fn simulate_run(
             run: run.run.clone(),
             beyond_knee: beyond_knee(run),
             metrics: compared(&seen, &said),
+            good: good(run, &said),
             skipped: None,
         },
         Err(error) => nothing(error),
@@ -138,6 +195,7 @@ fn measured(run: &EngineRun) -> Seen {
         },
         cached: run.requests.iter().map(|r| r.cached).sum(),
         preemptions: run.steps.iter().map(|s| s.preempted).sum(),
+        each: Vec::new(),
     }
 }
 
@@ -198,11 +256,17 @@ pub struct KnownRun {
     pub way: f64,
 }
 
+/// Places of requests, in the order they were sent.
+fn in_order_sent(run: &EngineRun) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..run.requests.len()).collect();
+    order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
+    order
+}
+
 /// A run from its setup and its requests alone.
 pub fn known_run(run: &EngineRun, pool: &PoolSteps, rates: &Rates) -> KnownRun {
     let setup = &run.setup;
-    let mut order: Vec<usize> = (0..run.requests.len()).collect();
-    order.sort_by(|a, b| run.requests[*a].at.total_cmp(&run.requests[*b].at));
+    let order = in_order_sent(run);
     let way = rates.get(Term::PathSeconds);
     let arrivals = order.iter().map(|i| {
         let r = &run.requests[*i];
@@ -235,6 +299,7 @@ fn simulated(
     spread: &Spread,
 ) -> Result<Seen, String> {
     let KnownRun { limits, model, clients, arrivals, way } = known_run(run, pool, rates);
+    let order = in_order_sent(run);
     let mut told = Told::default();
     let mut replica = Replica::new(limits, &model);
     let (queue, budget) = (Queue::default(), Budget::NONE);
@@ -249,6 +314,14 @@ fn simulated(
     let seconds = |ps: u64| ps as f64 / 1e12;
     // Clients of a closed loop are not held up by the way in: they wait for answers all the same.
     let way = if clients == Loop::Open { 0.0 } else { way };
+    let mut each = vec![(f64::INFINITY, f64::INFINITY); run.requests.len()];
+    for o in &outcomes {
+        let (Some(first), Ok(serial)) = (o.first, usize::try_from(o.serial)) else { continue };
+        let (ttft, e2e) = (way + seconds(first - o.arrived), way + seconds(o.done - o.arrived));
+        if let Some(at) = order.get(serial) {
+            each[*at] = (ttft, tpot(ttft, e2e, o.output));
+        }
+    }
     let first = outcomes.iter().map(|o| o.arrived).min().unwrap_or(0);
     let last = outcomes.iter().map(|o| o.done).max().unwrap_or(0);
     let tokens: u64 = outcomes.iter().map(|o| o.output).sum();
@@ -260,6 +333,7 @@ fn simulated(
         gaps: gaps.quantiles(spread, GAPS_AT),
         cached: outcomes.iter().map(|o| o.cached).sum(),
         preemptions: outcomes.iter().map(|o| u64::from(o.preemptions)).sum(),
+        each,
     })
 }
 

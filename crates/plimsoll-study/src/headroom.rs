@@ -121,7 +121,11 @@ pub(crate) fn losses(
     question: &Question<'_>,
     lost: &[Lost],
 ) -> Result<(LoadOutcome, Vec<Loss>), StudyError> {
-    let whole = question.load().at(1.0)?;
+    // The line tries the demand, and is asked for anyway.
+    let whole = match question.load().line()?.demand {
+        Some(whole) => whole,
+        None => question.load().at(1.0)?,
+    };
     let mut losses = Vec::new();
     for lost in lost {
         let after = question.load_without(&lost.what).at(1.0)?;

@@ -72,8 +72,8 @@ pub use curve::{
     curve,
 };
 pub use engine_runs::{
-    EngineSummary, KnownRun, MetricOutcome, RunOutcome, asks_for_whole_prompts, engine_summary,
-    known_run, simulate_run,
+    EngineSummary, GoodOutcome, KnownRun, MetricOutcome, RunOutcome, asks_for_whole_prompts,
+    engine_summary, known_run, simulate_run,
 };
 pub use fit::{
     BudgetLine, Change, ClassContext, ContextFit, Fit, FitError, FitInput, ObservedLine,
@@ -105,12 +105,13 @@ pub use plan::{
 };
 pub use plimsoll_load::ClassTarget;
 pub use plimsoll_load::{
-    AttemptCounts, Binding, BusyHour, CacheHits, Cause, ClassResult, Demand, DemandInput,
-    DemandRow, Distribution, Ends, Gaps, GoodputWindow, High, Level, LoadLine, LoadOutcome,
-    LoadQuestion, LoadVerdict, Memo, MemoCount, Missed, PoolResult, ProviderResult, Record,
-    RegionResult, ReplicaSpread, Resource, ScalingResult, SimulateInput, SimulatedClass,
+    AttemptCounts, Binding, BrokenPromise, BusyHour, CacheHits, Cause, ClassResult, Demand,
+    DemandInput, DemandRow, Distribution, Ends, Gaps, GoodputWindow, High, Level, LoadLine,
+    LoadOutcome, LoadQuestion, LoadVerdict, Memo, MemoCount, Missed, PoolResult, ProviderResult,
+    Record, RegionResult, ReplicaSpread, Resource, ScalingResult, SimulateInput, SimulatedClass,
     SimulatedPool, Simulation, Source, Span, Spell, Spread, StudyError, Surge, ToolResult,
-    Utilisation, Verdict, Window, busiest_hours, demand, simulate, simulate_known,
+    Utilisation, Verdict, Window, broken_promises, busiest_hours, demand, simulate, simulate_known,
+    too_short,
 };
 pub use pool::{Band, PoolSteps, pool_steps};
 pub use pool_performance::{

@@ -105,6 +105,8 @@ pub struct EngineRun {
     pub setup: RunSetup,
     /// Whether clients waited for answers: their number, where they did.
     pub clients: Option<u64>,
+    /// Seconds to the first token, and between tokens on average, within which a request is good; where the run is judged by that.
+    pub promise: Option<(f64, f64)>,
     /// Gaps between tokens of all requests at the 50th, 95th and 99th percentile, in seconds, where the log gives these instead of each.
     pub gaps: Option<[f64; 3]>,
     /// The requests, in the order they were sent.
@@ -155,6 +157,8 @@ pub struct RunRequest {
     pub cached: u64,
     /// What its prompt begins with, where others begin alike.
     pub prefix: Option<SharedPrefix>,
+    /// What kind of request it is, where a run mixes several.
+    pub kind: Option<String>,
     /// Time to its first token.
     pub ttft: f64,
     /// Time to its last token.

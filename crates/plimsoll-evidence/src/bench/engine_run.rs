@@ -31,6 +31,7 @@ fn read(row: &mut Row<'_>) -> Option<EngineRun> {
     let mut requests = each(row, "requests", request);
     if let Some(requests) = &mut requests {
         prefixes(row, requests);
+        kinds(row, requests);
     }
     let steps = each(row, "steps", step);
     if let Some(steps) = &steps
@@ -41,6 +42,11 @@ fn read(row: &mut Row<'_>) -> Option<EngineRun> {
         row.wrong(&format!("steps/{i}/t"), problem);
     }
     let gaps = gaps(row);
+    let promise = row.get("meta/promise").is_some().then(|| {
+        let [ttft, tpot] =
+            ["ttft", "tpot"].map(|key| row.need(&format!("meta/promise/{key}"), &SECONDS));
+        ttft.zip(tpot)
+    });
     let origin = row.origin.clone();
     Some(EngineRun {
         origin,
@@ -48,6 +54,7 @@ fn read(row: &mut Row<'_>) -> Option<EngineRun> {
         run: run?,
         setup: setup?,
         clients,
+        promise: promise.flatten(),
         requests: requests?,
         steps: steps?,
     })
@@ -119,6 +126,7 @@ fn request(row: &mut Row<'_>, at: &str) -> Option<RunRequest> {
         output,
         cached,
         prefix: None,
+        kind: None,
         ttft,
         e2e,
         itl: gaps.collect::<Option<_>>()?,
@@ -147,6 +155,18 @@ fn prefixes(row: &mut Row<'_>, requests: &mut [RunRequest]) {
         let group = need(row, &format!("meta/pick/{i}"), &COUNT);
         request.prefix =
             group.map(|group| SharedPrefix { group, tokens: tokens.min(request.prompt) });
+    }
+}
+
+/// What kind each request is of, where the run mixes several.
+fn kinds(row: &mut Row<'_>, requests: &mut [RunRequest]) {
+    let Some(named) = row.list("meta/kinds").map(Vec::len) else { return };
+    if named != requests.len() {
+        row.wrong("meta/kinds", format!("names {named} kinds for {} requests", requests.len()));
+        return;
+    }
+    for (i, request) in requests.iter_mut().enumerate() {
+        request.kind = word(row, &format!("meta/kinds/{i}"));
     }
 }
 

@@ -272,6 +272,7 @@ fn a_measured_run_is_a_trace() {
         output: 8,
         cached: 32,
         prefix: group.map(|group| SharedPrefix { group, tokens: 40 }),
+        kind: None,
         ttft: 0.1,
         e2e: 0.2,
         itl: Vec::new(),
@@ -294,6 +295,7 @@ fn a_measured_run_is_a_trace() {
             prefix_caching: true,
         },
         clients: Some(2),
+        promise: None,
         gaps: None,
         requests: vec![
             request(1.0, Some(9)),

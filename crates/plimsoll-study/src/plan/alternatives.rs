@@ -380,7 +380,7 @@ fn aggregated(
     let floor = question.floor(pool)?.map(|floor| not_kept(&floor));
     let carry = match &floor {
         Some(_) => None,
-        None => question.needs(pool, (1, LOOKED_AT), Some(mine + other))?,
+        None => question.brief().needs(pool, (1, LOOKED_AT), Some(mine + other))?,
     };
     Ok(Outline {
         kind: "aggregated",
@@ -472,7 +472,7 @@ fn dedicated(
         let targets = question.targets.iter().zip(&keep).filter(|(_, keep)| **keep);
         let targets: Vec<ClassTarget> = targets.map(|(target, _)| target.clone()).collect();
         let question = Question { fleet: &fleet, targets: &targets, ..*question };
-        match question.needs(pool, (1, LOOKED_AT), Some(mine))? {
+        match question.brief().needs(pool, (1, LOOKED_AT), Some(mine))? {
             Some(part) => parts.push(part),
             None => return Ok(None),
         }

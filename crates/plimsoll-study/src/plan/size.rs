@@ -101,6 +101,11 @@ impl<'a> Question<'a> {
         Self { effort: Effort::BRIEF, ..self }
     }
 
+    /// The same where it need not be known how sure the answer is.
+    pub(crate) fn unsure(self) -> Self {
+        Self { effort: Effort { sure: false, ..self.effort }, ..self }
+    }
+
     /// How much of it is carried.
     pub(crate) fn load(&self) -> Load<'a> {
         self.load_without(&[])
@@ -143,14 +148,14 @@ impl<'a> Question<'a> {
         Ok(line.holds)
     }
 
-    /// About as many replicas of a pool as carry the demand, between the fewest and the most; none where the most are too few.
+    /// As many replicas of a pool as carry the demand, between the fewest and the most; none where the most are too few.
     pub(crate) fn needs(
         &self,
         pool: usize,
         range: (u32, u32),
         hint: Option<u32>,
     ) -> Result<Option<u32>, StudyError> {
-        let found = self.brief().load().least(pool, range, hint)?;
+        let found = self.load().least(pool, range, hint)?;
         Ok(found.map_or(Some(range.0), |found| match found.unfinished {
             // Whoever has no time keeps what was thought at first.
             true => found.n.or(hint).or(Some(range.0)),

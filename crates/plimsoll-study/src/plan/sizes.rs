@@ -205,7 +205,7 @@ pub(crate) fn sizes(
     let looks = u32::try_from(pools * LOOKS.len()).unwrap_or(u32::MAX);
     let about = in_order(input.fleet.threads, looks, |i| {
         let (pool, look) = (i as usize / LOOKS.len(), LOOKS[i as usize % LOOKS.len()]);
-        compared(facts, &short, pool, look, context)
+        compared(facts, &short, (pool, proven[pool].planned), look, context)
     });
     let about: Vec<Option<u32>> = about.into_iter().collect::<Result<_, _>>()?;
     let found = proven.into_iter().enumerate().map(|(i, own)| {
@@ -236,7 +236,7 @@ pub(crate) fn sizes(
     Ok(sizes)
 }
 
-/// Demands that are compared with each other. All are sized in the same way, so that what a short look overlooks cancels out.
+/// Demands that are compared with the one that is planned for.
 #[derive(Clone, Copy)]
 enum Look {
     /// The median of the demand that is planned for.
@@ -249,11 +249,11 @@ enum Look {
 
 const LOOKS: [Look; 3] = [Look::Median, Look::Cold, Look::Baseline];
 
-/// Replicas that another demand needs, about; none where it is the planned one, or the one before it in [`LOOKS`].
+/// Replicas that another demand needs; none where it is the planned one, or the one before it in [`LOOKS`].
 fn compared(
     input: Facts<'_>,
     asked: &Asked,
-    pool: usize,
+    (pool, planned): (usize, u32),
     look: Look,
     context: Context<'_>,
 ) -> Result<Option<u32>, StudyError> {
@@ -268,7 +268,17 @@ fn compared(
         Look::Baseline => Question { hour: input.baseline_hour, events: false, ..question },
     };
     let range = (input.pools[pool].fewest.max(1), LOOKED_AT);
-    Ok(Some(question.needs(pool, range, None)?.unwrap_or(range.1)))
+    // As many for as much work: to know where to begin.
+    let whole = work(&asked.fleet, pool, (asked.hour, asked.events));
+    let share = work(question.fleet, pool, (question.hour, question.events)) / whole.max(1e-9);
+    let about = (f64::from(planned) * share).round().clamp(1.0, 1e5) as u32;
+    Ok(Some(question.unsure().needs(pool, range, Some(about))?.unwrap_or(range.1)))
+}
+
+/// Tokens a second that come to a pool in an hour.
+pub(crate) fn work(fleet: &SimulateInput, pool: usize, (hour, events): (usize, bool)) -> f64 {
+    let met = fleet.classes.iter().filter(|class| pools_serving(class, fleet).contains(&pool));
+    met.map(|class| class.class.expected_tokens(hour, events)).sum()
 }
 
 /// What a pool needs, and whether it survives what it is to survive.

@@ -355,7 +355,9 @@ impl<'a> Field<'a> {
             (0..subjects.len()).filter(|i| subjects[*i].why_not.is_none() && !same(*i)).collect();
         let sides = side_by_side(self.input.plan.fleet.threads, 2 * wanted.len(), |i| {
             let (subject, which) = (&subjects[wanted[i / 2]], i % 2);
-            self.side(&subject.peaks[which], &subject.lost[which])
+            // Every command asks how much is carried of the reference.
+            let effort = if wanted[i / 2] == 0 { Effort::USUAL } else { Effort::DEMAND };
+            self.side(&subject.peaks[which], &subject.lost[which], effort)
         })?;
         let mut sides = sides.into_iter();
         let each = subjects.iter().enumerate().map(|(i, subject)| {
@@ -369,8 +371,8 @@ impl<'a> Field<'a> {
     }
 
     /// A fleet at an hour; what it loses is lost all along.
-    fn side(&self, peak: &Peak, lost: &[Mishap]) -> Result<Side, StudyError> {
-        let load = peak.question(self.context).load_without(lost);
+    fn side(&self, peak: &Peak, lost: &[Mishap], effort: Effort) -> Result<Side, StudyError> {
+        let load = Question { effort, ..peak.question(self.context) }.load_without(lost);
         let line = load.line()?;
         let at = match line.demand.clone() {
             Some(at) => at,
@@ -623,9 +625,17 @@ impl<'a> Field<'a> {
         pool: usize,
         hint: u32,
     ) -> Result<u32, StudyError> {
-        let question = Question { fleet, ..self.carried.asked.at_quantile(self.context) };
+        let asked = self.carried.asked.at_quantile(self.context).brief();
         let range = (self.input.plan.pools[pool].fewest.max(1), LOOKED_AT);
-        Ok(question.needs(pool, range, Some(hint.max(1)))?.unwrap_or(range.1))
+        let known = self.carried.sized[pool].replicas.carry();
+        let short = |question: Question<'_>, about: u32| -> Result<u32, StudyError> {
+            Ok(question.needs(pool, range, Some(about.max(1)))?.unwrap_or(range.1))
+        };
+        // What a short look overlooks, it overlooks in both.
+        let needs = short(Question { fleet, ..asked }, hint)?;
+        let planned = short(asked, known)?;
+        let times = f64::from(needs) / f64::from(planned.max(1));
+        Ok((f64::from(known) * times).round().clamp(f64::from(range.0), f64::from(range.1)) as u32)
     }
 
     /// What comes in an hour of the horizon, on average, against the busiest.

@@ -6,6 +6,7 @@ use super::hard::{Field, PLANNED};
 use super::result::{Tornado, TornadoBar, TornadoEnd};
 use super::side_by_side;
 use crate::plan::MONTH;
+use crate::plan::sizes::work;
 use plimsoll_load::SimulateInput;
 use plimsoll_load::StudyError;
 use plimsoll_load::pools_serving;
@@ -208,7 +209,9 @@ fn needs(field: &Field<'_>, day: &Day<'_>, likely: Option<&[u32]>) -> Result<Vec
         let size = &field.carried.sized[pool];
         // As many as on the likely day, for as much work: to know where to begin.
         let hint = likely.map_or(size.replicas.steady, |likely| {
-            let more = work(field, &fleet, pool) / work(field, &field.carried.asked.median, pool);
+            let asked = &field.carried.asked;
+            let at = (asked.hour, asked.events);
+            let more = work(&fleet, pool, at) / work(&asked.median, pool, at);
             let slower = day.moved.iter().fold(1.0, |times, moved| match moved {
                 Moved::Steps(own, slower) if *own == pool => times * slower,
                 _ => times,
@@ -219,13 +222,6 @@ fn needs(field: &Field<'_>, day: &Day<'_>, likely: Option<&[u32]>) -> Result<Vec
         field.needs(&fleet, pool, hint)
     };
     (0..fleet.pools.len()).map(one).collect()
-}
-
-/// Tokens a second that come to a pool in the busiest hour.
-fn work(field: &Field<'_>, fleet: &SimulateInput, pool: usize) -> f64 {
-    let asked = &field.carried.asked;
-    let met = fleet.classes.iter().filter(|class| pools_serving(class, fleet).contains(&pool));
-    met.map(|class| class.class.expected_tokens(asked.hour, asked.events)).sum()
 }
 
 /// What a day would need and cost, and how the planned fleet would do.

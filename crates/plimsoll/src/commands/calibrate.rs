@@ -130,6 +130,7 @@ pub(super) fn simulate(
     result.notes.extend(stop.notes());
     said(&result, &stop, global, err);
     let document = SimulationDocument {
+        broken: &[],
         name: &run.run,
         file: &file,
         from: None,

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use plimsoll_report::{OutcomesCsv, SimulationDocument, Trace, simulate_json, simulate_text};
-use plimsoll_scenario::{Demand, Diagnostic, Loaded, SimulatedSpan};
+use plimsoll_scenario::{Demand, Diagnostic, Loaded, SimulatedSpan, class_targets};
 use plimsoll_sim::{Attempt, Stretch};
-use plimsoll_study::{Record, Simulation, Source, Spell, Verdict, busiest_hours, simulate};
+use plimsoll_study::{
+    Record, Simulation, Source, Spell, Verdict, broken_promises, busiest_hours, simulate, too_short,
+};
 use plimsoll_workload::Shift;
 
 use super::pool::usage;
@@ -127,6 +129,8 @@ pub(super) fn answer(
     if result.classes.iter().all(|c| c.offered == 0) {
         result.notes.push("no task came, so nothing was learnt".to_owned());
     }
+    let broken = broken_promises(&result, &class_targets(&loaded.scenario, &input.classes));
+    result.notes.extend(too_short(&result, &input));
     let learnt = std::mem::take(&mut result.notes);
     result.notes = learnt
         .into_iter()
@@ -143,6 +147,7 @@ pub(super) fn answer(
         from,
         step_times: if calibrated { "of the pools' calibrations" } else { "built in" },
         result: &result,
+        broken: &broken,
     };
     Ok(shown(&document, global))
 }

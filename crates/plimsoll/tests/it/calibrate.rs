@@ -490,3 +490,42 @@ fn a_calibration_that_lies_is_refused() {
         Some(0)
     );
 }
+
+/// Half chat, half documents, on a real engine near its knee: with step times from twenty seconds of closed loops of the same machine, the shares of good requests of two open runs, from their own arrivals, lie
+/// within the measured intervals, and the load line of the mix lies between what the runs carried and what they did not.
+#[test]
+fn the_load_line_of_a_real_engine() {
+    const DUO: &str = "validation/vllm_h200/llama31_8b_duo.jsonl.gz";
+    let scratch = Scratch::new("duo");
+    let calibration = scratch.path("duo.json");
+    let (code, document) = json(&["calibrate", DUO, "--runs", "closed-*", "--into", &calibration]);
+    assert_eq!(code, 0, "{document}");
+    let (code, document) = json(&["validate", DUO, "--calibration", &calibration]);
+    assert_eq!(code, 0, "{document}");
+    let runs = document["runs"].as_array().expect("runs");
+    let shares: Vec<&Value> =
+        runs.iter().flat_map(|run| run["good"].as_array().expect("shares")).collect();
+    assert_eq!(shares.len(), 4, "two runs of two kinds");
+    assert!(shares.iter().all(|own| own["inside"] == true), "{shares:#?}");
+    for run in runs.iter().filter(|run| run["good"][0].is_object()) {
+        let itl = run["metrics"].as_array().expect("metrics").iter();
+        let itl = itl.clone().find(|own| own["name"] == "itl_mean").expect("mean ITL");
+        assert!(number(&itl["error_pct"]).abs() <= 1.5, "{itl}");
+    }
+    let class = |name: &str, prompt: &str, output: &str| {
+        format!(
+            "[[class]]\nname = \"{name}\"\nrate = \"5 req/s\"\nprompt = {{ {prompt} }}\noutput = {{ {output} }}\nslo = {{ ttft = \"1s\", tpot = \"40ms\" }}\n"
+        )
+    };
+    let scenario = format!(
+        "[study]\nname = \"duo\"\nas_of = 2026-11-18\nhorizon = \"1d\"\nattainment = 0.95\n{}{}[[pool]]\nname = \"h200\"\nmodel = \"llama-3.1-8b\"\naccelerator = \"H200-SXM\"\nengine = \"vllm@0.24\"\nmax_num_seqs = 128\nmax_num_batched_tokens = 2048\nmax_model_len = 32768\ncalibration = \"duo.json\"\nreplicas = 1\n",
+        // As the runs were drawn: a median, its spread, and a longest.
+        class("chat", "p50 = 900, p95 = 3955, max = 8000", "p50 = 130, p95 = 485, max = 1000"),
+        class("doc", "p50 = 3000, p95 = 6828, max = 12000", "p50 = 150, p95 = 402, max = 600"),
+    );
+    let file = scratch.file("duo.toml", scenario);
+    let (code, curve) = json(&["curve", &file, "--points", "3"]);
+    assert_eq!(code, 0, "{curve}");
+    let line = number(&curve["load_line"]["offered_per_s"]);
+    assert!((10.0..=11.2).contains(&line), "{}", curve["load_line"]);
+}

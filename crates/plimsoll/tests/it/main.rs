@@ -10,6 +10,7 @@ mod curve;
 mod forecast;
 mod ledger;
 mod manifests;
+mod oracle;
 mod plan;
 mod plan_holds;
 mod plan_refuses;
