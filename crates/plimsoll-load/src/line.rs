@@ -205,6 +205,8 @@ pub struct SizedPool {
     pub fewer: Option<(u32, LoadOutcome)>,
     /// What it comes to where no request waits for another.
     pub unloaded: LoadOutcome,
+    /// Whether more replicas do not help: promises are missed as much with many as with few.
+    pub no_number: bool,
     /// The promise that is broken first with the most that are too few.
     pub signal: Option<String>,
     /// What binds there.
@@ -333,11 +335,7 @@ impl<'m> Load<'m> {
         let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
             return Ok(None);
         };
-        let about = match about {
-            Some(about) => about,
-            None => (f64::from(now) / tester.served_in_bursts()?.unwrap_or(1.0)).ceil() as u32,
-        };
-        own.size(tester, pool, range, about).map(Some)
+        own.size(tester, pool, range, about.unwrap_or(now)).map(Some)
     }
 
     pub(crate) fn testers(&self) -> Vec<Tester<'m>> {
@@ -420,6 +418,7 @@ impl<'m> Load<'m> {
                 signal: unloaded_outcome.signal.clone(),
                 cause: unloaded_outcome.cause,
                 unloaded: unloaded_outcome,
+                no_number: true,
             });
         }
         let axis = Numbers { fewest, most };
@@ -454,10 +453,12 @@ impl<'m> Load<'m> {
             at: n.or(fails).and_then(outcome),
             fewer: fewer.and_then(|n| Some((n, outcome(n)?))),
             unloaded: unloaded_outcome,
+            no_number: found.flat,
             signal: blame.signal,
             cause: blame.cause,
             // Fewer than the most that fail say nothing of the most.
-            unfinished: found.stopped || holds.is_none() && fails.is_none_or(|fails| fails < most),
+            unfinished: found.stopped
+                || !found.flat && holds.is_none() && fails.is_none_or(|fails| fails < most),
         })
     }
 

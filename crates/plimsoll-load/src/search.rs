@@ -39,6 +39,10 @@ const SLOPES: (f64, f64) = (1.0, 40.0);
 const STEP: (f64, f64) = (0.04, 0.7);
 /// Logarithms of missed / allowed beyond which they say nothing of how far the edge is.
 const FAR: (f64, f64) = (-3.5, 3.8);
+/// Neighbours are so many times as far apart where it need not be known how sure the answer is.
+const UNSURE_APART: i64 = 2;
+/// A place is as foretold where it is no heavier than this.
+const NEAR: f64 = 0.3;
 /// What is served of a demand that is far too much says little of how much is served of less.
 const SERVED_LEAST: f64 = 0.02;
 /// The share of misses beyond which they say nothing of how far the edge is.
@@ -62,6 +66,8 @@ pub(crate) struct Edge {
     pub(crate) tried: BTreeMap<i64, Trial>,
     /// Whether the time was up.
     pub(crate) stopped: bool,
+    /// Whether none keeps every promise, and lighter ones miss as much.
+    pub(crate) flat: bool,
 }
 
 /// What a search may cost.
@@ -84,13 +90,14 @@ pub(crate) fn edge(
     let (lightest, heaviest) = axis.ends();
     let mut tried: BTreeMap<i64, Trial> = BTreeMap::new();
     let (mut spent, mut stopped) = (0, false);
+    let times = if sure || axis.is_tight() { 1 } else { UNSURE_APART };
+    let apart = |at: i64| times * axis.apart(at);
     let mut weight = beginning;
     for _ in 0..TRIES {
         let (low, high) = bracket(&tried, floor);
         let (below, above) =
             (low.map_or(lightest, |low| low + 1), high.map_or(heaviest, |h| h - 1));
-        if below > above || low.zip(high).is_some_and(|(low, high)| high - low <= axis.apart(high))
-        {
+        if below > above || low.zip(high).is_some_and(|(low, high)| high - low <= apart(high)) {
             break;
         }
         let place = axis.place(weight).clamp(below, above);
@@ -137,7 +144,8 @@ pub(crate) fn edge(
         stopped |= trial.stopped;
         tried.insert(place, trial);
     }
-    Ok(found(tried, floor, stopped))
+    let flat = bracket(&tried, floor).0.is_none() && is_flat(axis, &tried);
+    Ok(Edge { flat, ..found(tried, floor, stopped) })
 }
 
 /// Whether lighter places do not help: much lighter ones miss as much.
@@ -218,12 +226,18 @@ fn next(axis: &impl Axis, tried: &BTreeMap<i64, Trial>, floor: f64) -> f64 {
     let at = |place: Option<i64>| place.and_then(|at| Some(point(axis, at, tried.get(&at)?)));
     let (rising, falling) = slopes(axis, tried);
     let served = high.and_then(|high| tried[&high].judged.served);
-    let served = |b: (f64, f64)| served.map(|served| b.0 + served.max(SERVED_LEAST).ln() - STEP.0);
+    let margin = if axis.is_tight() { 0.0 } else { STEP.0 };
+    let served = |b: (f64, f64)| served.map(|served| b.0 + served.max(SERVED_LEAST).ln() - margin);
     match (at(low), at(high)) {
         (Some(a), Some(b)) => {
             let share = if b.1 > a.1 { -a.1 / (b.1 - a.1) } else { 0.5 };
             let between = a.0 + (b.0 - a.0) * share.clamp(0.2, 0.8);
-            served(b).filter(|at| (a.0..b.0).contains(at)).unwrap_or(between)
+            match served(b) {
+                Some(at) if (a.0..b.0).contains(&at) => at,
+                // About as was foretold.
+                Some(at) if a.0 - at < NEAR => a.0 + (b.0 - a.0) * 0.2,
+                _ => between,
+            }
         }
         (Some(a), None) => a.0 + further(0.02 - a.1 / rising, axis, tried, |at| at < FAR.0),
         (None, Some(b)) => served(b)
@@ -280,5 +294,5 @@ fn found(tried: BTreeMap<i64, Trial>, floor: f64, stopped: bool) -> Edge {
             && trial.judged.ratio() < NO_FEWER.max(LIKE_NONE * floor)
     });
     let safe = next_to_nothing.map(|(at, _)| *at).max(carried);
-    Edge { holds, fails, carried, safe, broken, tried, stopped }
+    Edge { holds, fails, carried, safe, broken, tried, stopped, flat: false }
 }

@@ -18,7 +18,8 @@ use crate::demand::StudyError;
 use crate::promise::{Measure, Promise, counts_turns};
 use crate::search::Budget;
 use crate::verdict::{
-    CLUSTERS, Clumps, Judgement, LoadVerdict, Seen, Strata, burst_length, judge, learn, look, weigh,
+    CLUSTERS, Clumps, Judgement, LoadVerdict, Seen, Strata, burst_length, creeps, judge, learn,
+    look, weigh,
 };
 
 /// How much may be looked at.
@@ -57,8 +58,10 @@ impl Effort {
     };
 }
 
-/// Calls that what is served at the height of bursts is read from.
-const PEAK_CALLS: f64 = 8_000.0;
+/// Looks at the height of bursts before which nothing is carried: what builds up is not seen in a moment.
+const HEIGHT_LOOK: usize = 5;
+/// One burst in a hundred lasts more than so many times the mean.
+const LONG_BURST: f64 = 4.6;
 /// Tasks of the class that comes least which a run sees at most.
 const TASKS: f64 = 64_000.0;
 /// A run lasts at least so long where its calls allow it: what builds up slowly is not seen in seconds.
@@ -112,6 +115,14 @@ pub(crate) struct Unloaded {
     pub(crate) judged: Judgement,
     pub(crate) misses: Misses,
     pub(crate) stopped: bool,
+}
+
+/// What a load comes to at the height of all bursts, as a steady load.
+enum AtHeight {
+    /// Promises are kept.
+    Carried(Box<Trial>),
+    /// They are not surely; where a backlog grows, the share that is served.
+    Not { served: Option<f64> },
 }
 
 /// What a load came to.
@@ -421,30 +432,6 @@ impl<'m> Tester<'m> {
         self.component.seats().saturating_mul(OVERRUN.0).max(OVERRUN.1)
     }
 
-    /// Where bursts come, the share that is served of what comes at their height, about; none where all of it is, or none come.
-    pub(crate) fn served_in_bursts(&self) -> Result<Option<f64>, StudyError> {
-        let own = &self.component;
-        if own.bursts.is_empty() {
-            return Ok(None);
-        }
-        let unloaded = self.unloaded()?;
-        let classes = self.busy(&self.at_peak(), &unloaded);
-        let per_s = self.calls_per_s(&classes);
-        let warm_up_s = unloaded.warm_up_s;
-        let seconds = (PEAK_CALLS / per_s.max(1e-9)).max(4.0 * warm_up_s);
-        let end = warm_up_s + seconds * 1.01;
-        let tasks = self.tasks(&classes, 1.0, (end, warm_up_s), &[], own.part.seed)?;
-        let fleet = own.fleet();
-        let run = Run { most: u64::MAX, ..self.run(&fleet, warm_up_s, &unloaded) };
-        let seen = run.steady(tasks, seconds, &mut |_| false);
-        self.memo.ran(seen.calls, false);
-        let clumps = Clumps::new(own.part.promises.len());
-        let promises = &own.part.promises;
-        let whole =
-            || look(promises, &seen.counts, &seen.under_way, LOOKS - 1, &clumps, self.level(), 0.0);
-        Ok(if seen.looks == LOOKS { whole().served } else { None })
-    }
-
     /// Seconds that a run of a load lasts at most.
     fn seconds(&self, load: f64) -> f64 {
         let own = &self.component;
@@ -627,9 +614,10 @@ impl<'m> Tester<'m> {
                 seconds: units as f64 * quiet.unit_s,
             });
         }
-        if let Some(trial) = self.carried_at_peak(&mut entry, load, unloaded)? {
-            return Ok(trial);
-        }
+        let served = match self.at_height(&mut entry, load, unloaded)? {
+            AtHeight::Carried(trial) => return Ok(*trial),
+            AtHeight::Not { served } => served,
+        };
         let instants = self.instants();
         if instants.len() == 1 && own.bursts.is_empty() {
             return self.chained_trial(&mut entry, load, unloaded, level_back, &quiet, &rates);
@@ -711,7 +699,7 @@ impl<'m> Tester<'m> {
             None => return Ok(self.unfinished()),
         };
         Ok(Trial {
-            judged,
+            judged: Judgement { served, ..judged },
             misses,
             of_quiet: false,
             episodes: (seen_bursts + seen_dumps) as u32,
@@ -722,15 +710,15 @@ impl<'m> Tester<'m> {
     }
 
     /// Where promises are kept at the height of all bursts at once, for however long they last, they are kept whatever comes.
-    fn carried_at_peak(
+    fn at_height(
         &self,
         entry: &mut Entry,
         load: f64,
         unloaded: &Unloaded,
-    ) -> Result<Option<Trial>, StudyError> {
+    ) -> Result<AtHeight, StudyError> {
         let own = &self.component;
         if own.bursts.is_empty() || !own.dumps.is_empty() {
-            return Ok(None);
+            return Ok(AtHeight::Not { served: None });
         }
         let (promises, level) = (&own.part.promises, self.level());
         let clumps = Clumps::new(promises.len());
@@ -740,8 +728,11 @@ impl<'m> Tester<'m> {
                 let fleet = own.fleet();
                 let classes = self.busy(&self.at_peak(), unloaded);
                 let per_s = self.calls_per_s(&classes) * load;
-                let seconds = self.calls_of(load) as f64 / per_s.max(1e-9);
-                let warm_up_s = unloaded.warm_up_s.max(0.05 * seconds);
+                let lasts = own.bursts.iter().map(|(_, burst)| burst.lasts()).fold(0.0, f64::max);
+                let calls = self.calls_of(load) as f64 / per_s.max(1e-9);
+                // What builds up during a long burst is not seen in a short look.
+                let seconds = calls.max(LONG_BURST * lasts);
+                let warm_up_s = unloaded.warm_up_s;
                 let end = warm_up_s + seconds * 1.01;
                 let ring = (end / 16.0).max(warm_up_s);
                 let tasks = self.tasks(&classes, load, (end, ring), &[], own.part.seed)?;
@@ -749,7 +740,13 @@ impl<'m> Tester<'m> {
                 let run = run.steady(tasks, seconds, &mut |so_far| {
                     let SoFar { counts, under_way, slow_units, looks } = so_far;
                     let at = looks - 1;
-                    !look(promises, counts, under_way, at, &clumps, level, *slow_units).open
+                    let seen = look(promises, counts, under_way, at, &clumps, level, *slow_units);
+                    let still = *looks >= HEIGHT_LOOK && !creeps(&under_way[..units_at(at)]);
+                    match seen.verdict {
+                        LoadVerdict::Fails => true,
+                        LoadVerdict::Carried => still,
+                        LoadVerdict::TooClose => seen.grows.is_some(),
+                    }
                 });
                 self.memo.ran(run.calls, false);
                 let run = Arc::new(run);
@@ -760,14 +757,15 @@ impl<'m> Tester<'m> {
             }
         };
         if run.stopped {
-            return Ok(Some(self.unfinished()));
+            return Ok(AtHeight::Carried(Box::new(self.unfinished())));
         }
-        let judged = judge(promises, &run, &clumps, level);
-        if judged.verdict != LoadVerdict::Carried {
-            return Ok(None);
+        let at = run.looks.clamp(1, LOOKS) - 1;
+        let judged = look(promises, &run.counts, &run.under_way, at, &clumps, level, 0.0);
+        let still = run.looks >= HEIGHT_LOOK && !creeps(&run.under_way[..units_at(at)]);
+        if !still || judged.verdict != LoadVerdict::Carried {
+            return Ok(AtHeight::Not { served: judged.served.filter(|_| run.looks > 0) });
         }
-        let at = judged.looks.clamp(1, LOOKS) - 1;
-        Ok(Some(Trial {
+        Ok(AtHeight::Carried(Box::new(Trial {
             judged,
             misses: run.misses[at].clone(),
             of_quiet: false,
@@ -775,7 +773,7 @@ impl<'m> Tester<'m> {
             calls: run.calls,
             stopped: false,
             seconds: units_at(at) as f64 * run.unit_s,
-        }))
+        })))
     }
 
     /// The classes with all bursts at once.

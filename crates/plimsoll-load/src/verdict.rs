@@ -183,7 +183,7 @@ fn growth(under_way: &[f64]) -> Option<f64> {
 }
 
 /// Whether more tasks are under way in the second half than in the first: too little to call it growth, enough to look on.
-fn creeps(under_way: &[f64]) -> bool {
+pub(crate) fn creeps(under_way: &[f64]) -> bool {
     let half = under_way.len() / 2;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
     let (before, after) = (mean(&under_way[..half]), mean(&under_way[half..]));

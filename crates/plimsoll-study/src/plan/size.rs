@@ -37,6 +37,8 @@ pub(crate) struct Sized {
     pub(crate) between: (u32, u32),
     /// Whether not even the most that were looked at are enough.
     pub(crate) too_few: bool,
+    /// Whether no number of replicas keeps every promise.
+    pub(crate) no_number: bool,
     /// What was seen with as many replicas as are planned with.
     pub(crate) seen: Option<Simulation>,
     /// What was counted there, and with fewer.
@@ -174,6 +176,7 @@ impl<'a> Question<'a> {
             planned: fewest,
             between: (fewest, fewest),
             too_few: false,
+            no_number: false,
             seen: None,
             proof: None,
             one: None,
@@ -185,8 +188,8 @@ impl<'a> Question<'a> {
             return Ok(sized);
         };
         (sized.breaks_by, sized.binds) = (found.signal, found.cause);
-        if found.at.is_none() && found.unloaded.verdict == LoadVerdict::Fails {
-            return Ok(Sized { planned: 0, between: (0, 0), ..sized });
+        if found.no_number {
+            return Ok(Sized { planned: 0, between: (0, 0), no_number: true, ..sized });
         }
         sized.too_few = found.n.is_none() && !found.unfinished;
         let n = found.n.unwrap_or(if found.unfinished { hint.unwrap_or(fewest) } else { most });

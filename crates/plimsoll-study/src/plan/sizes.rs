@@ -222,6 +222,16 @@ pub(crate) fn sizes(
                 relax: "spread it over more zones or regions, or lower `count` under `[study.reliability]`".to_owned(),
             });
         }
+        if size.own.no_number {
+            obstacles.push(Obstacle {
+                kind: "slo",
+                what: format!(
+                    "no number of replicas of pool `{name}` keeps every promise: {} is missed as much with many as with few",
+                    size.own.breaks_by.as_deref().unwrap_or("a promise")
+                ),
+                relax: "relax that promise, or look at what binds with `plimsoll curve`".to_owned(),
+            });
+        }
         if size.own.too_few {
             obstacles.push(Obstacle {
                 kind: "slo",

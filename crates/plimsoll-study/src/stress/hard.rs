@@ -672,14 +672,12 @@ fn demand(peak: &Peak) -> (f64, f64, f64) {
 /// What breaks first: what binds now where a promise is broken, else what gives way when more comes.
 fn first(side: &Side) -> Breaks {
     let broken = side.at.verdict == LoadVerdict::Fails;
-    let (cause, of, signal) = match broken {
-        true => (side.at.cause, &side.at.of, &side.at.signal),
-        false => (side.line.cause, &side.line.of, &side.line.signal),
-    };
+    // What gives way first, as every command says it.
+    let line = &side.line;
     Breaks {
-        resource: cause.map(|cause| cause.word().to_owned()),
-        of: of.clone(),
-        signal: signal.clone(),
+        resource: line.cause.map(|cause| cause.word().to_owned()),
+        of: line.of.clone(),
+        signal: line.signal.clone(),
         broken,
     }
 }

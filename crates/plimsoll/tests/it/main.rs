@@ -9,6 +9,7 @@ mod cost;
 mod curve;
 mod forecast;
 mod ledger;
+mod load_line;
 mod manifests;
 mod oracle;
 mod plan;

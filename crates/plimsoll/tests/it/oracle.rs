@@ -126,7 +126,7 @@ pub fn all() -> Vec<Case> {
         ceiling(),
         dump(1.0),
         dump(11.0),
-        profile("voice", "4 task/s", ""),
+        profile("voice", "4 task/s", "slo = { ttft = \"1.2s\" }\n"),
         profile("coding-agent", "1 task/s", ""),
         profile(
             "chat",
