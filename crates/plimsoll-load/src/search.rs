@@ -39,8 +39,6 @@ const SLOPES: (f64, f64) = (1.0, 40.0);
 const STEP: (f64, f64) = (0.04, 0.7);
 /// Logarithms of missed / allowed beyond which they say nothing of how far the edge is.
 const FAR: (f64, f64) = (-3.5, 3.8);
-/// Neighbours are so many times as far apart where it need not be known how sure the answer is.
-const UNSURE_APART: i64 = 2;
 /// A place is as foretold where it is no heavier than this.
 const NEAR: f64 = 0.3;
 /// What is served of a demand that is far too much says little of how much is served of less.
@@ -77,6 +75,8 @@ pub(crate) struct Budget {
     pub(crate) calls: u64,
     /// Whether places are tried only to know surely.
     pub(crate) sure: bool,
+    /// Neighbours are at most so many steps of the grid apart.
+    pub(crate) apart: i64,
 }
 
 /// Finds the edge. The search begins at a weight. So much is missed of what may be where no request waits for another: no place misses less.
@@ -84,13 +84,13 @@ pub(crate) fn edge(
     axis: &impl Axis,
     beginning: f64,
     floor: f64,
-    Budget { calls: budget, sure }: Budget,
+    Budget { calls: budget, sure, apart: steps }: Budget,
     mut ask: impl FnMut(i64) -> Result<Trial, StudyError>,
 ) -> Result<Edge, StudyError> {
     let (lightest, heaviest) = axis.ends();
     let mut tried: BTreeMap<i64, Trial> = BTreeMap::new();
     let (mut spent, mut stopped) = (0, false);
-    let times = if sure || axis.is_tight() { 1 } else { UNSURE_APART };
+    let times = if axis.is_tight() { 1 } else { steps };
     let apart = |at: i64| times * axis.apart(at);
     let mut weight = beginning;
     for _ in 0..TRIES {

@@ -35,6 +35,8 @@ pub struct Effort {
     pub calls: u64,
     /// Whether loads are tried only to know surely where the line is.
     pub sure: bool,
+    /// The loads between which the line is found are at most so many steps of the grid apart.
+    pub apart: i64,
 }
 
 impl Effort {
@@ -45,9 +47,10 @@ impl Effort {
         calls_elsewhere: 100_000,
         calls: 500_000,
         sure: true,
+        apart: 1,
     };
     /// The demand as surely as ever, and about how much more or less would be carried.
-    pub const DEMAND: Self = Self { calls_elsewhere: 25_000, sure: false, ..Self::USUAL };
+    pub const DEMAND: Self = Self { calls_elsewhere: 25_000, sure: false, apart: 2, ..Self::USUAL };
     /// What an approximate answer is asked with, that is compared with another of its kind: it is never called the load line.
     pub const BRIEF: Self = Self {
         calls_per_load: 16_000,
@@ -302,7 +305,8 @@ impl<'m> Tester<'m> {
     pub(crate) fn budget(&self) -> Budget {
         // Clusters take several times the calls of steady time.
         let times = if self.is_even() { 1 } else { CLUSTER_CALLS - 1 };
-        Budget { calls: times * self.effort.calls, sure: self.effort.sure }
+        let Effort { calls, sure, apart, .. } = self.effort;
+        Budget { calls: times * calls, sure, apart }
     }
 
     /// Whether its demand comes without bursts and dumps.
@@ -359,8 +363,7 @@ impl<'m> Tester<'m> {
             fleet: &fleet,
             most: u64::MAX,
             warm_up_s,
-            // As long as it takes: other loads are held against it.
-            slow_s: f64::INFINITY,
+            slow_s: 0.0,
             should_continue: self.should_continue,
         };
         let judged_of = |promise: &Promise| {
@@ -370,13 +373,19 @@ impl<'m> Tester<'m> {
         let clumps = Clumps::alone(own.part.promises.iter().map(judged_of));
         let level = self.level();
         let promises = &own.part.promises;
+        // As long as it takes to decide: other loads are held against it.
+        let looked = |counts: &[Vec<Count>], under_way: &[f64], at: usize| {
+            look(promises, counts, under_way, at, &clumps, level, 0.0)
+        };
         let seen = run.steady(tasks, seconds, &mut |so_far| {
-            let at = so_far.looks - 1;
-            !look(promises, so_far.counts, &so_far.under_way, at, &clumps, level, so_far.slow_units)
-                .open
+            let judged = looked(so_far.counts, &so_far.under_way, so_far.looks - 1);
+            judged.verdict != LoadVerdict::TooClose
         });
         self.memo.ran(seen.calls, false);
-        let judged = judge(promises, &seen, &clumps, level);
+        let judged = match seen.looks {
+            0 => judge(promises, &seen, &clumps, level),
+            looks => looked(&seen.counts, &seen.under_way, looks - 1),
+        };
         let pauses: Vec<f64> = own
             .part
             .classes

@@ -208,6 +208,7 @@ pub(crate) fn look(
     slow_units: f64,
 ) -> Judgement {
     let units = units_at(look);
+    let slow_units = slow_units.min(UNITS as f64);
     // What is still being worked off from the beginning is no part of how the load goes on.
     let from = if shrinks(&under_way[..units]) { units / 2 } else { 0 };
     let spent = SPENT.map(|spent| spent * (1.0 - level) / 0.05);
@@ -227,7 +228,7 @@ pub(crate) fn look(
                 || poisson_tails(count.missed / clump, at_end).0 < spent[LOOKS - 1];
             let verdict = if at_least < spent[look] {
                 LoadVerdict::Fails
-            } else if at_most < spent[look] && growth.is_none() {
+            } else if at_most < spent[look] && growth.is_none() && units as f64 >= slow_units {
                 LoadVerdict::Carried
             } else {
                 LoadVerdict::TooClose

@@ -380,7 +380,7 @@ fn method(performance: &[PoolPerformance], from: &str, demand: &Demand) -> Metho
         "Memory is computed from the model's shapes, byte by byte, as the engine's version budgets it.".to_owned(),
         "Step times are a bounded model of compute, memory bandwidth, collectives and host work; no step is faster than physics.".to_owned(),
         "Fleets are simulated event by event on the hours that decide (the busiest without events, the busiest with them, the steepest rise, losses at the peak); other hours are read from the service curve.".to_owned(),
-        "The load line is the largest load, in multiples of the busiest hour as it comes, at which every promise is kept, as at every smaller one that was tried; loads are tried in steps of 4%, each until chance could have said otherwise one time in twenty, or the budget of calls is spent. Step times are taken for right. Lines in hard times are of each pool by itself, with a sixth of that budget.".to_owned(),
+        "The load line is the largest load, in multiples of the busiest hour as it comes, at which every promise is kept, as at every smaller one that was tried; loads are tried in steps of 4%, each until chance could have said otherwise one time in twenty, or the budget of calls is spent. Step times are taken for right. In hard times the demand is tried with that budget, and other loads with a quarter of it.".to_owned(),
     ];
     let validation = performance.iter().flat_map(|own| {
         let bands = [

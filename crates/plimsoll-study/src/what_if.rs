@@ -184,7 +184,7 @@ pub struct WhatIfBase {
 
 /// What an answer at once may cost.
 const AT_ONCE: Effort =
-    Effort { calls_per_load: 3_000, calls_elsewhere: 3_000, calls: 12_000, ..Effort::BRIEF };
+    Effort { calls_per_load: 6_000, calls_elsewhere: 6_000, calls: 36_000, ..Effort::BRIEF };
 
 /// What one component carries.
 #[derive(Clone, Debug)]
