@@ -9,6 +9,7 @@ use plimsoll_stats::{Burst, Dist, Process, Seed, Spacing};
 use plimsoll_workload::{Hour, Shift, Task};
 
 use crate::arrivals::{SimulatedClass, ps};
+use crate::demand::PoolRouting;
 use crate::promise::{ClassTarget, Measure, Promise, counts_turns, promises};
 use crate::simulate::SimulateInput;
 use crate::smear::Spread;
@@ -85,17 +86,62 @@ pub fn pools_serving(class: &SimulatedClass, fleet: &SimulateInput) -> Vec<usize
     pools
 }
 
+/// What of each class comes to each pool, prefill and decode pools included; fallbacks and shifts excluded.
+pub fn pool_routing(fleet: &SimulateInput) -> Vec<PoolRouting> {
+    // The pools that a call passes when it is sent to one.
+    let passes = |target: Target| -> Vec<usize> {
+        let Target::Pool(mut pool) = target else { return Vec::new() };
+        let mut pools = Vec::new();
+        while !pools.contains(&pool) {
+            pools.push(pool);
+            let Some(over) = fleet.pools[pool].life.hands_over else { break };
+            pool = over.to;
+        }
+        pools
+    };
+    let of_pool = |pool: usize| {
+        let shares = fleet.classes.iter().map(|class| {
+            let routes = class.sent.routes.iter().filter(|route| passes(route.to).contains(&pool));
+            let plain: f64 = routes.map(|route| route.share).sum();
+            let mut stages = class.class.task.routes();
+            stages.sort_unstable();
+            stages.dedup();
+            let stages = stages.into_iter().map(|stage| {
+                let target = class.targets.get(usize::from(stage)).copied().flatten();
+                let share = match target {
+                    Some(target) => f64::from(u8::from(passes(target).contains(&pool))),
+                    None => plain,
+                };
+                (Some(stage), share)
+            });
+            // A stage that goes elsewhere is listed, too: its calls are not those of the class's own way.
+            [(None, plain)].into_iter().chain(stages).collect()
+        });
+        let receives = fleet.pools.iter().any(|p| p.life.hands_over.is_some_and(|o| o.to == pool));
+        PoolRouting {
+            pool: fleet.pools[pool].name.clone(),
+            shares: shares.collect(),
+            prompts: !receives,
+            outputs: fleet.pools[pool].life.hands_over.is_none(),
+        }
+    };
+    (0..fleet.pools.len()).map(of_pool).collect()
+}
+
 /// The part of a demand that comes to one pool, which has to carry it by itself: every other pool and provider and the links serve without limit, fallbacks and shifts are off.
-/// Classes that do not come there are left out.
-pub fn isolated(question: &LoadQuestion<'_>, pool: usize) -> (SimulateInput, Vec<ClassTarget>) {
+/// Classes that do not come there keep their places, without demand.
+pub fn isolated(question: &LoadQuestion<'_>, pool: usize) -> SimulateInput {
     let mut fleet = question.fleet.clone();
     let serves: Vec<Vec<usize>> =
         fleet.classes.iter().map(|class| pools_serving(class, question.fleet)).collect();
     let keep: Vec<bool> = serves.iter().map(|pools| pools.contains(&pool)).collect();
-    let mut kept = keep.iter();
-    fleet.classes.retain(|_| *kept.next().unwrap_or(&false));
-    let targets = question.targets.iter().zip(&keep).filter(|(_, keep)| **keep);
-    let targets: Vec<ClassTarget> = targets.map(|(target, _)| target.clone()).collect();
+    for (class, keep) in fleet.classes.iter_mut().zip(&keep) {
+        if !keep {
+            class.class.task = Task::steps(Vec::new());
+            class.class.hours = Vec::new();
+            class.sent.routes.clear();
+        }
+    }
     for class in &mut fleet.classes {
         for route in &mut class.sent.routes {
             route.fallback.clear();
@@ -129,7 +175,7 @@ pub fn isolated(question: &LoadQuestion<'_>, pool: usize) -> (SimulateInput, Vec
             other.life.replicas = if met.contains(&i) { many } else { 0 };
         }
     }
-    (fleet, targets)
+    fleet
 }
 
 /// A provider that answers at once, and always.
@@ -260,6 +306,9 @@ fn component(
                 // What others do is no part of what this component is.
                 class.class.process = Process::Flow { spacing: Spacing::Poisson, burst: None };
                 class.class.task = Task::steps(Vec::new());
+                class.sent = fleet.classes[members[0]].sent.clone();
+                class.targets = Vec::new();
+                class.finds_prefixes = false;
                 (0.0, Shift::NONE)
             }
         };
@@ -412,6 +461,22 @@ impl Component {
         self.members.iter().any(|i| {
             let routes = &self.part.classes[*i].sent.routes;
             routes.iter().any(|route| matches!(route.to, Target::Provider(_)))
+        })
+    }
+
+    /// Whether anything of it may come to a provider or a tool.
+    pub(crate) fn is_hosted(&self) -> bool {
+        let hosted = |target: &Target| matches!(target, Target::Provider(_));
+        self.members.iter().any(|i| {
+            let class = &self.part.classes[*i];
+            let routed = class.sent.routes.iter().any(|route| {
+                hosted(&route.to)
+                    || route.fallback.iter().any(hosted)
+                    || route.shift.iter().any(|(to, _)| hosted(to))
+            });
+            routed
+                || class.targets.iter().flatten().any(hosted)
+                || !class.class.task.tools().is_empty()
         })
     }
 

@@ -296,8 +296,12 @@ impl FleetWatch for Counter<'_> {
         }
     }
 
+    fn hears_gaps(&self) -> bool {
+        !self.part.spreads.is_empty()
+    }
+
     fn gap(&mut self, pool: usize, class: u16, gap: u64, pace: Pace, count: u64) {
-        if self.part.spreads.is_empty() {
+        if !self.hears_gaps() {
             return;
         }
         let at = match self.span {

@@ -11,7 +11,7 @@
 use plimsoll_stats::{
     ArrivalError, Arrivals, Interval, Process, RateCurve, Seed, in_order, mean_interval, quantile,
 };
-use plimsoll_workload::{Class, Shift};
+use plimsoll_workload::{Class, Drawn, Shift};
 use serde::Serialize;
 
 /// What a demand study needs.
@@ -19,6 +19,8 @@ use serde::Serialize;
 pub struct DemandInput {
     /// Who asks for what, hour by hour.
     pub classes: Vec<Class>,
+    /// What of it comes to each pool; none where that is not asked for.
+    pub pools: Vec<PoolRouting>,
     /// Demand is counted over windows of this length.
     pub window_s: f64,
     /// Independent runs.
@@ -29,6 +31,19 @@ pub struct DemandInput {
     pub seed: Seed,
     /// Threads to use; the result does not depend on it.
     pub threads: usize,
+}
+
+/// What comes to a pool, fallbacks and shifts apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolRouting {
+    /// The pool.
+    pub pool: String,
+    /// By class: the share of its calls that come here, by the stage that sends them; none for those that go where their class does.
+    pub shares: Vec<Vec<(Option<u16>, f64)>>,
+    /// Whether prompts are computed here.
+    pub prompts: bool,
+    /// Whether outputs are generated here.
+    pub outputs: bool,
 }
 
 /// Why a study cannot be carried out.
@@ -72,6 +87,21 @@ pub struct Demand {
     pub launch_hour: Option<BusyHour>,
     /// All classes first, then each; requests, fresh prompt and output tokens of each.
     pub rows: Vec<DemandRow>,
+    /// What comes to each pool; fresh prompt and output tokens where they are computed and generated there.
+    pub pools: Vec<PoolDemand>,
+}
+
+/// What comes to a pool.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoolDemand {
+    /// The pool.
+    pub pool: String,
+    /// What is counted.
+    pub resource: Resource,
+    /// Without events.
+    pub baseline: Level,
+    /// With them.
+    pub launch: Option<Level>,
 }
 
 /// An hour of the horizon.
@@ -193,7 +223,21 @@ pub fn demand(input: &DemandInput) -> Result<Demand, StudyError> {
             });
         }
     }
+    let mut pools = Vec::new();
+    for (i, routing) in input.pools.iter().enumerate() {
+        let group = 1 + input.classes.len() + i;
+        let counted = [true, routing.prompts, routing.outputs];
+        for (i, resource) in RESOURCES.into_iter().enumerate().filter(|(i, _)| counted[*i]) {
+            pools.push(PoolDemand {
+                pool: routing.pool.clone(),
+                resource,
+                baseline: before.levels[group][i],
+                launch: after.as_ref().map(|column| column.levels[group][i]),
+            });
+        }
+    }
     Ok(Demand {
+        pools,
         window_s: input.window_s,
         runs: input.runs,
         baseline_hour: BusyHour { index: baseline, tasks_per_draw: before.tasks_per_draw },
@@ -204,7 +248,7 @@ pub fn demand(input: &DemandInput) -> Result<Demand, StudyError> {
     })
 }
 
-/// One column of the table: levels by group (all, then each class) and resource.
+/// One column of the table: levels by group (all, then each class, then each pool) and resource.
 struct Column {
     levels: Vec<[Level; 3]>,
     tasks_per_draw: u64,
@@ -227,7 +271,7 @@ fn column(input: &DemandInput, hour: usize, events: bool) -> Result<Column, Stud
         draw_run(input, &loads, input.seed.run(u64::from(run)))
     });
     let runs: Vec<Vec<[Sample; 3]>> = runs.into_iter().collect::<Result<_, _>>()?;
-    let levels = (0..=loads.len())
+    let levels = (0..=loads.len() + input.pools.len())
         .map(|group| {
             [0, 1, 2].map(|resource| {
                 let of = |pick: fn(&Sample) -> f64| -> Vec<f64> {
@@ -262,7 +306,7 @@ struct Sample {
     peak: f64,
 }
 
-/// One run of the hour, for all classes, then for each.
+/// One run of the hour, for all classes, then for each, then for each pool.
 fn draw_run(
     input: &DemandInput,
     loads: &[Load<'_>],
@@ -270,31 +314,54 @@ fn draw_run(
 ) -> Result<Vec<[Sample; 3]>, StudyError> {
     let count = (HOUR / input.window_s).floor().max(1.0) as usize;
     let mut all = vec![[0.0; 3]; count];
-    let mut samples = Vec::with_capacity(loads.len() + 1);
-    for load in loads {
-        let windows = draw_class(load, input.window_s, count, seed)?;
-        for (sum, window) in all.iter_mut().zip(&windows) {
-            for (s, w) in sum.iter_mut().zip(window) {
-                *s += w;
+    let mut samples = Vec::with_capacity(loads.len() + input.pools.len() + 1);
+    let mut pools = vec![all.clone(); input.pools.len()];
+    for (at, load) in loads.iter().enumerate() {
+        let stages: Vec<u16> = stages_of(&input.pools, at);
+        let by_stage = draw_class(load, &stages, input.window_s, count, seed)?;
+        let mut windows = vec![[0.0; 3]; count];
+        by_stage.iter().for_each(|own| add(&mut windows, own, 1.0));
+        add(&mut all, &windows, 1.0);
+        for (sum, routing) in pools.iter_mut().zip(&input.pools) {
+            for (stage, share) in routing.shares.get(at).into_iter().flatten() {
+                let i = stage.and_then(|own| stages.iter().position(|stage| *stage == own));
+                add(sum, &by_stage[i.map_or(0, |i| i + 1)], *share);
             }
         }
         samples.push(summarise(&windows, input.window_s));
     }
     samples.insert(0, summarise(&all, input.window_s));
+    samples.extend(pools.iter().map(|windows| summarise(windows, input.window_s)));
     Ok(samples)
 }
 
-/// Requests, fresh and output tokens of one class in each window of the hour.
+/// The stages of a class that pools tell apart.
+fn stages_of(pools: &[PoolRouting], class: usize) -> Vec<u16> {
+    let shares = pools.iter().filter_map(|routing| routing.shares.get(class)).flatten();
+    let mut stages: Vec<u16> = shares.filter_map(|(stage, _)| *stage).collect();
+    stages.sort_unstable();
+    stages.dedup();
+    stages
+}
+
+fn add(sum: &mut [[f64; 3]], windows: &[[f64; 3]], share: f64) {
+    for (sum, window) in sum.iter_mut().zip(windows) {
+        sum.iter_mut().zip(window).for_each(|(sum, own)| *sum += share * own);
+    }
+}
+
+/// Requests, fresh and output tokens of one class in each window of the hour: of calls that go where their class does, and then of each stage.
 fn draw_class(
     load: &Load<'_>,
+    stages: &[u16],
     window_s: f64,
     count: usize,
     seed: Seed,
-) -> Result<Vec<[f64; 3]>, StudyError> {
+) -> Result<Vec<Vec<[f64; 3]>>, StudyError> {
     let class = load.class;
-    let mut windows = vec![[0.0; 3]; count];
+    let mut by_stage = vec![vec![[0.0; 3]; count]; 1 + stages.len()];
     if load.rate <= 0.0 {
-        return Ok(windows);
+        return Ok(by_stage);
     }
     let failed = |source| StudyError::Arrivals { class: class.name.clone(), source };
     // The ring: whole windows, so that none is shorter than the others.
@@ -309,19 +376,22 @@ fn draw_class(
     let arrivals = Arrivals::new(&class.process, curve, stream).map_err(failed)?;
     let mut lengths = seed.stream(&format!("lengths/{}", class.name));
     for at in arrivals {
-        class.task.draw(&load.shift, &mut lengths, |request| {
+        class.task.draw_steps(&load.shift, &mut lengths, |drawn| {
+            let Drawn::Request { request, route, .. } = drawn else { return };
+            let stage = route.and_then(|route| stages.iter().position(|stage| *stage == route));
             let t = (at + request.offset) % ring;
             // Rounding may reach the end of the ring, which is its beginning.
-            let window = &mut windows[(t / window_s) as usize % count];
+            let window = (t / window_s) as usize % count;
+            let window = &mut by_stage[stage.map_or(0, |i| i + 1)][window];
             window[0] += load.tasks_per_draw;
             window[1] += request.fresh().get() as f64 * load.tasks_per_draw;
             window[2] += request.output.get() as f64 * load.tasks_per_draw;
         });
     }
     if let (Process::Flow { burst: None, .. }, true) = (&class.process, load.tasks_per_draw > 1.0) {
-        unthin(&mut windows, load.tasks_per_draw);
+        by_stage.iter_mut().for_each(|windows| unthin(windows, load.tasks_per_draw));
     }
-    Ok(windows)
+    Ok(by_stage)
 }
 
 /// A draw that stands for n tasks shows n times the variance of n independent ones; without bursts, deviations from
@@ -364,7 +434,15 @@ mod tests {
     }
 
     fn input(classes: Vec<Class>, threads: usize) -> DemandInput {
-        DemandInput { classes, window_s: 10.0, runs: 4, level: 0.95, seed: Seed::new(7), threads }
+        DemandInput {
+            classes,
+            pools: Vec::new(),
+            window_s: 10.0,
+            runs: 4,
+            level: 0.95,
+            seed: Seed::new(7),
+            threads,
+        }
     }
 
     /// The oracle worked by hand: 100 req/s x 60 tokens = 6,000 tok/s and 300 x 65 = 19,500 with three times
@@ -416,6 +494,45 @@ mod tests {
             };
             assert!((mean(None) - mean(Some("a")) - mean(Some("b"))).abs() < 1e-6);
         }
+    }
+
+    /// What comes to pools: a class that two share, a stage of a task that has a pool of its own, and a pool that only generates.
+    #[test]
+    fn pools_get_their_shares() {
+        let constant = |x: f64| Dist::constant(x).unwrap();
+        let call =
+            |prompt: f64| Call::new(Lengths::independent(constant(prompt), constant(10.0)), 0.0);
+        let mut staged = class("staged", 4.0, 0.0, 0.0, 0.0, Shift::NONE);
+        staged.task = Task::steps(vec![
+            Step::Call(call(100.0)),
+            Step::Call(call(300.0).to(Some(0))),
+            Step::Call(call(700.0).to(Some(1))),
+        ]);
+        let shared = class("shared", 10.0, 50.0, 20.0, 0.0, Shift::NONE);
+        let routing = |pool: &str, shared: f64, own: f64, stage: f64, prompts: bool| PoolRouting {
+            pool: pool.to_owned(),
+            shares: vec![
+                vec![(None, shared)],
+                // The second stage goes to no pool at all.
+                vec![(None, own), (Some(0), stage), (Some(1), 0.0)],
+            ],
+            prompts,
+            outputs: true,
+        };
+        let pools = vec![routing("a", 0.75, 1.0, 0.0, true), routing("b", 0.25, 0.0, 1.0, false)];
+        let own = DemandInput { pools, runs: 16, ..input(vec![shared, staged], 2) };
+        let demand = demand(&own).unwrap();
+        let mean = |pool: &str, resource| {
+            let row = demand.pools.iter().find(|r| r.pool == pool && r.resource == resource);
+            row.map(|row| row.baseline.mean_per_s)
+        };
+        let close = |got: Option<f64>, expect: f64| {
+            assert!((got.unwrap() / expect - 1.0).abs() < 0.02, "{got:?} for {expect}");
+        };
+        close(mean("a", Resource::Requests), 7.5 + 4.0);
+        close(mean("a", Resource::FreshPromptTokens), 7.5 * 50.0 + 4.0 * 100.0);
+        close(mean("b", Resource::OutputTokens), 2.5 * 20.0 + 4.0 * 10.0);
+        assert_eq!(mean("b", Resource::FreshPromptTokens), None);
     }
 
     /// Whatever the process and the task, the mean is the rate times the requests of a task: nothing is lost at

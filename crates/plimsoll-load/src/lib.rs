@@ -18,10 +18,10 @@ mod verdict;
 
 pub use arrivals::{SimulatedClass, Spell, Surge, longest_pauses, mean_pauses, ps};
 pub use cause::Cause;
-pub use component::{LoadQuestion, UNSIZED_POOL_REPLICAS, isolated, pools_serving};
+pub use component::{LoadQuestion, UNSIZED_POOL_REPLICAS, isolated, pool_routing, pools_serving};
 pub use demand::{
-    BusyHour, Demand, DemandInput, DemandRow, Level, Resource, Span, StudyError, busiest_hours,
-    demand,
+    BusyHour, Demand, DemandInput, DemandRow, Level, PoolDemand, PoolRouting, Resource, Span,
+    StudyError, busiest_hours, demand,
 };
 pub use line::{ClassOutcome, Load, LoadLine, LoadOutcome, PhaseShare, SizedPool, question};
 pub use promise::{ClassTarget, Miss, Percentile, Tail, TailMetric};

@@ -195,7 +195,7 @@ impl LoadLine {
 /// How many replicas of a pool carry a demand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizedPool {
-    /// Replicas to plan with; none where not even the most that may be tried are enough.
+    /// Replicas to plan with; none where not even the most that may be tried are enough, or a promise is broken where no request waits for another.
     pub n: Option<u32>,
     /// One more than surely are too few, and as many as are surely enough or miss next to nothing, as far as that was found.
     pub between: (u32, u32),
@@ -205,7 +205,7 @@ pub struct SizedPool {
     pub fewer: Option<(u32, LoadOutcome)>,
     /// What it comes to where no request waits for another.
     pub unloaded: LoadOutcome,
-    /// Whether more replicas do not help: promises are missed as much with many as with few.
+    /// Whether no number keeps every promise: promises are missed as much with many as with `n`.
     pub no_number: bool,
     /// The promise that is broken first with the most that are too few.
     pub signal: Option<String>,
@@ -257,7 +257,7 @@ impl<'m> Load<'m> {
             let tester = &testers[i as usize];
             let mut clumps = clumps(tester);
             // A heavier load first: where it is carried, so is this one, and where it fails it says how misses clump. Bursts and dumps are clumps by themselves.
-            let heavier = match tester.is_even() {
+            let heavier = match tester.is_even() && tester.is_sure() {
                 true => Some(tester.trial(load * load_at(HEAVIER), &mut clumps)?),
                 false => None,
             };
@@ -278,32 +278,52 @@ impl<'m> Load<'m> {
 
     /// The load line of each component that has demand.
     pub fn lines(&self) -> Result<Vec<LoadLine>, StudyError> {
+        self.lines_from(|_| vec![1.0])
+    }
+
+    /// The same of a fleet that is much like another one, whose lines are known: after the demand, they are tried.
+    pub fn line_near(&self, known: &[LoadLine]) -> Result<LoadLine, StudyError> {
+        let shares = |own: &LoadLine, tester: &Tester<'_>| {
+            own.pools.iter().any(|pool| tester.component.pools.contains(pool))
+        };
+        let lines = self.lines_from(|tester| {
+            let near = known.iter().filter(|own| shares(own, tester)).filter_map(|own| own.holds);
+            let least = near.reduce(f64::min);
+            [1.0].into_iter().chain(least).collect()
+        });
+        Ok(least(lines?))
+    }
+
+    fn lines_from(
+        &self,
+        first: impl Fn(&Tester<'_>) -> Vec<f64> + Sync,
+    ) -> Result<Vec<LoadLine>, StudyError> {
         let testers = self.testers();
         let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
         let lines = in_order(self.question.fleet.threads, count, |i| {
-            self.line_of(&testers[i as usize], None)
+            let tester = &testers[i as usize];
+            self.line_of(tester, &first(tester))
         });
         lines.into_iter().collect()
     }
 
-    /// The load line of one pool: every other pool, provider and link serves without limit, fallbacks and shifts are off. Whoever knows about where it is says so; the demand
-    /// itself is then not tried.
+    /// The load line of one pool: every other pool, provider and link serves without limit, fallbacks and shifts are off. The search begins at `about`, or at
+    /// the demand, which is then tried.
     pub fn pool_line(&self, pool: usize, about: Option<f64>) -> Result<LoadLine, StudyError> {
-        let (fleet, targets) = isolated(&self.question, pool);
-        let question = LoadQuestion { fleet: &fleet, targets: &targets, ..self.question };
+        let fleet = isolated(&self.question, pool);
+        let question = LoadQuestion { fleet: &fleet, ..self.question };
         let own = self.about(&question);
         let testers = own.testers();
         let mine = testers.iter().filter(|tester| tester.component.pools.contains(&pool));
-        let lines = mine.map(|tester| own.line_of(tester, about));
+        let lines = mine.map(|tester| own.line_of(tester, &[about.unwrap_or(1.0)]));
         Ok(least(lines.collect::<Result<_, StudyError>>()?))
     }
 
     /// What one pool comes to where no request waits for another: what fails then, fails with any number of replicas. None where no request comes to it.
     pub fn pool_unloaded(&self, pool: usize) -> Result<Option<LoadOutcome>, StudyError> {
-        let (mut fleet, targets) = isolated(&self.question, pool);
+        let mut fleet = isolated(&self.question, pool);
         fleet.pools[pool].life.replicas = UNSIZED_POOL_REPLICAS;
-        let question =
-            LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
+        let question = LoadQuestion { fleet: &fleet, lost: &[], ..self.question };
         let own = self.about(&question);
         let testers = own.testers();
         let tester = testers.iter().find(|tester| tester.component.pools.contains(&pool));
@@ -315,8 +335,8 @@ impl<'m> Load<'m> {
             .transpose()
     }
 
-    /// The fewest replicas of a pool that carry the demand, every other pool, provider and link serving without limit, fallbacks and shifts off. The search begins with about so
-    /// many, where somebody knows.
+    /// The fewest replicas of a pool that carry the demand, every other pool, provider and link serving without limit, fallbacks and shifts off. The search begins with `about`,
+    /// or with as many as there are.
     pub fn least(
         &self,
         pool: usize,
@@ -324,12 +344,11 @@ impl<'m> Load<'m> {
         about: Option<u32>,
     ) -> Result<Option<SizedPool>, StudyError> {
         let range = (fewest.max(1), most.max(1));
-        let (mut fleet, targets) = isolated(&self.question, pool);
+        let mut fleet = isolated(&self.question, pool);
         let replicas = &mut fleet.pools[pool].life.replicas;
         *replicas = (*replicas).clamp(range.0, range.1);
         let now = *replicas;
-        let question =
-            LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
+        let question = LoadQuestion { fleet: &fleet, lost: &[], ..self.question };
         let own = self.about(&question);
         let testers = own.testers();
         let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
@@ -345,7 +364,7 @@ impl<'m> Load<'m> {
             .collect()
     }
 
-    fn line_of(&self, tester: &Tester<'_>, about: Option<f64>) -> Result<LoadLine, StudyError> {
+    fn line_of(&self, tester: &Tester<'_>, first: &[f64]) -> Result<LoadLine, StudyError> {
         let name = tester.component.name.clone();
         let unloaded = tester.unloaded()?;
         if unloaded.judged.verdict == LoadVerdict::Fails {
@@ -365,8 +384,8 @@ impl<'m> Load<'m> {
             });
         }
         let mut clumps = clumps(tester);
-        let (floor, beginning) = (unloaded.judged.ratio(), about.unwrap_or(1.0).ln());
-        let found = edge(&Loads, beginning, floor, tester.budget(), |place| {
+        let first: Vec<f64> = first.iter().map(|load| load.ln()).collect();
+        let found = edge(&Loads, &first, unloaded.judged.ratio(), tester.budget(), |place| {
             tester.trial(load_at(place), &mut clumps)
         })?;
         Ok(self.line_from(tester, &found, name))
@@ -423,8 +442,8 @@ impl<'m> Load<'m> {
         }
         let axis = Numbers { fewest, most };
         let mut clumps = clumps(tester);
-        let (floor, beginning) = (unloaded.judged.ratio(), axis.weight(-i64::from(about)));
-        let found = edge(&axis, beginning, floor, tester.budget(), |place| {
+        let (floor, first) = (unloaded.judged.ratio(), axis.weight(-i64::from(about)));
+        let found = edge(&axis, &[first], floor, tester.budget(), |place| {
             let n = u32::try_from(-place).unwrap_or(u32::MAX);
             tester.with_replicas(pool, n).trial(1.0, &mut clumps)
         })?;
@@ -433,7 +452,7 @@ impl<'m> Load<'m> {
         let (safe, broken) = (number(found.safe), number(found.broken));
         // As many as are safe, where that is near: being wrong costs the launch.
         let near = |n: u32| holds.is_some_and(|holds| n <= holds + (holds / 20).max(1));
-        let n = safe.filter(|n| near(*n)).or(holds);
+        let n = safe.filter(|n| near(*n)).or(holds).or(number(found.flat));
         let outcome = |n: u32| {
             let trial = found.tried.get(&-i64::from(n))?;
             Some(self.outcome(tester, 1.0, trial))
@@ -453,12 +472,11 @@ impl<'m> Load<'m> {
             at: n.or(fails).and_then(outcome),
             fewer: fewer.and_then(|n| Some((n, outcome(n)?))),
             unloaded: unloaded_outcome,
-            no_number: found.flat,
+            no_number: found.flat.is_some(),
             signal: blame.signal,
             cause: blame.cause,
             // Fewer than the most that fail say nothing of the most.
-            unfinished: found.stopped
-                || !found.flat && holds.is_none() && fails.is_none_or(|fails| fails < most),
+            unfinished: found.stopped || n.is_none() && fails.is_none_or(|fails| fails < most),
         })
     }
 

@@ -50,24 +50,53 @@ impl Load<'_> {
             .collect()
     }
 
-    /// What all of the fleet does at a load, in one run of about so many calls.
+    /// What all of the fleet does at a load, in runs of the same length that make about so many calls together.
     pub fn shown_together(&self, load: f64, calls: f64) -> Result<Simulation, StudyError> {
-        let testers = self.testers();
-        let mut fleet = self.question.fleet.clone();
-        let mut rate = 0.0;
-        for tester in &testers {
-            rate += tester.component.calls_per_s();
-            for i in &tester.component.members {
-                fleet.classes[*i] = tester.component.part.classes[*i].clone();
+        let seen = self.together(self.testers(), load, calls)?;
+        match seen {
+            Some(seen) => Ok(seen),
+            // No request comes to it.
+            None => {
+                let mut fleet = self.question.fleet.clone();
+                fleet.classes.iter_mut().for_each(|class| class.class.hours = Vec::new());
+                shown(fleet, 1.0, &[], load, calls, None)
             }
         }
-        let met = |i: usize| testers.iter().any(|own| own.component.members.contains(&i));
-        let without: Vec<usize> = (0..fleet.classes.len()).filter(|i| !met(*i)).collect();
-        for i in without {
-            fleet.classes[i].class.hours = Vec::new();
+    }
+
+    /// The same of what may come to a provider or a tool; none where nothing does.
+    pub fn shown_hosted(&self, load: f64, calls: f64) -> Result<Option<Simulation>, StudyError> {
+        let testers = self.testers().into_iter().filter(|own| own.component.is_hosted());
+        self.together(testers.collect(), load, calls)
+    }
+
+    /// Components run apart, for the same time each. Pools, providers and classes are of one component each; tools without a limit may be of several.
+    fn together(
+        &self,
+        testers: Vec<Tester<'_>>,
+        load: f64,
+        calls: f64,
+    ) -> Result<Option<Simulation>, StudyError> {
+        let rate: f64 = testers.iter().map(|own| own.component.calls_per_s()).sum();
+        let mut seconds = calls / (rate * load).max(1e-9);
+        for tester in &testers {
+            seconds = seconds.max(least_seconds(tester)?);
         }
-        fleet.incidents = self.question.lost.iter().map(crate::component::lost_all_along).collect();
-        shown(fleet, rate, &testers.iter().collect::<Vec<_>>(), load, calls, None)
+        let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
+        let each = in_order(self.question.fleet.threads, count, |i| {
+            let tester = &testers[i as usize];
+            let (fleet, rate) = run_of(self.question.fleet, tester);
+            shown(fleet, rate, &[tester], load, seconds * rate * load, None)
+        });
+        let mut whole: Option<Simulation> = None;
+        for (seen, tester) in each.into_iter().zip(&testers) {
+            let seen = seen?;
+            whole = Some(match whole {
+                None => seen,
+                Some(before) => joined(before, seen, tester),
+            });
+        }
+        Ok(whole)
     }
 
     /// What one pool does at a load, every other pool, provider and link serving without limit, fallbacks and shifts off; none where no request comes to it.
@@ -78,8 +107,8 @@ impl Load<'_> {
         calls: f64,
         record: Option<&mut dyn Record>,
     ) -> Result<Option<Simulation>, StudyError> {
-        let (fleet, targets) = isolated(&self.question, pool);
-        let question = LoadQuestion { fleet: &fleet, targets: &targets, ..self.question };
+        let fleet = isolated(&self.question, pool);
+        let question = LoadQuestion { fleet: &fleet, ..self.question };
         let own = self.about(&question);
         let testers = own.testers();
         let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
@@ -91,10 +120,9 @@ impl Load<'_> {
 
     /// What one pool does where no request waits for another, every other pool, provider and link serving without limit; none where no request comes to it.
     pub fn pool_alone(&self, pool: usize, calls: f64) -> Result<Option<Simulation>, StudyError> {
-        let (mut fleet, targets) = isolated(&self.question, pool);
+        let mut fleet = isolated(&self.question, pool);
         fleet.pools[pool].life.replicas = UNSIZED_POOL_REPLICAS;
-        let question =
-            LoadQuestion { fleet: &fleet, targets: &targets, lost: &[], ..self.question };
+        let question = LoadQuestion { fleet: &fleet, lost: &[], ..self.question };
         let own = self.about(&question);
         let testers = own.testers();
         let Some(tester) = testers.iter().find(|own| own.component.pools.contains(&pool)) else {
@@ -171,9 +199,10 @@ fn shown(
     fleet.lever = Shift { rate: load, ..Shift::NONE };
     (fleet.runs, fleet.threads) = (1, 1);
     fleet.warm_up = warm_up;
-    // Whoever sees no dump sees nothing of what dumps do.
-    let dumped = testers.iter().flat_map(|own| &own.component.dumps).map(|(_, every)| *every);
-    let least = dumped.fold(warm_up, f64::max);
+    let mut least = 0.0f64;
+    for tester in testers {
+        least = least.max(least_seconds(tester)?);
+    }
     fleet.seconds = (calls / (calls_per_s * load).max(1e-9)).clamp(least, MOST_S.max(least));
     let pauses = longest_pauses(&fleet.classes, fleet.seed);
     fleet.work_off = Some((2.0 * task_s.max(pauses)).max(WORK_OFF_S));
@@ -186,6 +215,50 @@ fn shown(
         tester.ran_shown((calls_per_s * load * fleet.seconds) as u64);
     }
     seen
+}
+
+/// A run that is shown counts for half a task's time at least, and for as long as one dump is from the next: without one it would say nothing of what dumps do.
+fn least_seconds(tester: &Tester<'_>) -> Result<f64, StudyError> {
+    let dumped = tester.component.dumps.iter().map(|(_, every)| *every);
+    Ok(dumped.fold(0.5 * tester.unloaded()?.warm_up_s, f64::max))
+}
+
+/// Two components of a fleet as one: what belongs to the second is taken from it.
+fn joined(mut whole: Simulation, seen: Simulation, tester: &Tester<'_>) -> Simulation {
+    let own = &tester.component;
+    for (i, class) in seen.classes.into_iter().enumerate() {
+        if own.members.contains(&i) {
+            whole.classes[i] = class;
+        }
+    }
+    for (i, pool) in seen.pools.into_iter().enumerate() {
+        if own.pools.contains(&i) {
+            whole.pools[i] = pool;
+        }
+    }
+    for (before, provider) in whole.providers.iter_mut().zip(seen.providers) {
+        if provider.attempts.sent > 0 {
+            *before = provider;
+        }
+    }
+    for (before, tool) in whole.tools.iter_mut().zip(seen.tools) {
+        before.calls += tool.calls;
+        before.failed += tool.failed;
+        before.at_once_mean += tool.at_once_mean;
+    }
+    for (before, region) in whole.regions.iter_mut().zip(seen.regions) {
+        before.offered += region.offered;
+        before.good += region.good;
+        before.answered += region.answered;
+        before.answered_for_others += region.answered_for_others;
+    }
+    whole.verdict = whole.verdict.max(seen.verdict);
+    whole.complete &= seen.complete;
+    whole.steps += seen.steps;
+    whole.steps_leapt += seen.steps_leapt;
+    whole.notes.extend(seen.notes);
+    whole.notes.dedup();
+    whole
 }
 
 impl Tester<'_> {

@@ -27,15 +27,15 @@ use crate::verdict::{
 pub struct Effort {
     /// How sure a verdict is.
     pub level: f64,
-    /// Calls of the demand itself at most; clusters of bursts and dumps may take four times as many.
+    /// Calls of the demand itself at most; clusters of bursts and dumps may take six times as many.
     pub calls_per_load: u64,
-    /// Calls of another load at most.
+    /// The same of other loads.
     pub calls_elsewhere: u64,
     /// Calls of a question about one component at most.
     pub calls: u64,
     /// Whether loads are tried only to know surely where the line is.
     pub sure: bool,
-    /// The loads between which the line is found are at most so many steps of the grid apart.
+    /// The largest load that is carried and the smallest that is not are at most so many steps of 4% apart.
     pub apart: i64,
 }
 
@@ -49,14 +49,16 @@ impl Effort {
         sure: true,
         apart: 1,
     };
-    /// The demand as surely as ever, and about how much more or less would be carried.
-    pub const DEMAND: Self = Self { calls_elsewhere: 25_000, sure: false, apart: 2, ..Self::USUAL };
+    /// What stress scenarios are asked with: the demand as surely as ever, and about how much of it is carried.
+    pub const SCENARIO: Self =
+        Self { calls_elsewhere: 25_000, sure: false, apart: 3, ..Self::USUAL };
     /// What an approximate answer is asked with, that is compared with another of its kind: it is never called the load line.
     pub const BRIEF: Self = Self {
         calls_per_load: 16_000,
         calls_elsewhere: 16_000,
         calls: 64_000,
         sure: false,
+        apart: 2,
         ..Self::USUAL
     };
 }
@@ -101,6 +103,8 @@ const FAILS_AT_FIRST_DUMP: f64 = 4.0;
 const DUMP_PERIODS_LEAST: f64 = 1.25;
 /// Misses may take so many tasks, one after the other, to come: what builds up is what tasks leave behind.
 const SLOW_TASKS: f64 = 40.0;
+/// A load that is one step of the grid too much adds a second of waiting in so many seconds.
+const OVERLOAD_S_PER_WAIT_S: f64 = 25.0;
 /// Agents near their line take half an hour until the first misses come; this is twice that.
 const SLOWEST_S: f64 = 3600.0;
 /// Missed / allowed of quiet time alone by which a load fails, whatever comes with bursts and dumps.
@@ -302,11 +306,24 @@ impl<'m> Tester<'m> {
         self.effort.level
     }
 
+    /// Whether verdicts are to be as sure as calls allow.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.effort.sure
+    }
+
     pub(crate) fn budget(&self) -> Budget {
         // Clusters take several times the calls of steady time.
         let times = if self.is_even() { 1 } else { CLUSTER_CALLS - 1 };
         let Effort { calls, sure, apart, .. } = self.effort;
         Budget { calls: times * calls, sure, apart }
+    }
+
+    /// Calls of a load, at most.
+    fn calls_of(&self, load: f64) -> u64 {
+        match (load - 1.0).abs() < 1e-9 {
+            true => self.effort.calls_per_load,
+            false => self.effort.calls_elsewhere,
+        }
     }
 
     /// Whether its demand comes without bursts and dumps.
@@ -919,14 +936,6 @@ impl<'m> Tester<'m> {
         (CLUSTER_CALLS * self.calls_of(load)) as f64
     }
 
-    /// Calls of a load, at most.
-    fn calls_of(&self, load: f64) -> u64 {
-        match (load - 1.0).abs() < 1e-9 {
-            true => self.effort.calls_per_load,
-            false => self.effort.calls_elsewhere,
-        }
-    }
-
     fn run<'a>(
         &'a self,
         fleet: &'a plimsoll_sim::FleetSpec,
@@ -938,9 +947,31 @@ impl<'m> Tester<'m> {
             fleet,
             most: self.most(),
             warm_up_s,
-            slow_s: (SLOW_TASKS * unloaded.task_s).min(SLOWEST_S),
+            slow_s: (SLOW_TASKS * unloaded.task_s)
+                .max(OVERLOAD_S_PER_WAIT_S * self.tolerated_wait_s(unloaded))
+                .min(SLOWEST_S),
             should_continue: self.should_continue,
         }
+    }
+
+    /// The longest wait of a call that breaks no promise of first or last tokens.
+    fn tolerated_wait_s(&self, unloaded: &Unloaded) -> f64 {
+        let own = &self.component;
+        let good = own.members.iter().map(|class| (*class, own.part.classes[*class].sent.good));
+        let bounds =
+            good.flat_map(|(class, good)| [(class, good.ttft, None), (class, None, good.e2e)]);
+        let tails = own.part.promises.iter().map(|promise| match promise.of {
+            Measure::Ttft(bound) => (promise.class, Some(bound), None),
+            Measure::E2e(bound) => (promise.class, None, Some(bound)),
+            Measure::Good | Measure::Tpot(_) | Measure::Gap(_) => (promise.class, None, None),
+        });
+        let wait = |(class, ttft, e2e): (usize, Option<u64>, Option<u64>)| {
+            let calls = own.calls(class).max(1.0);
+            let last =
+                e2e.map_or(0.0, |bound| bound as f64 / 1e12 - calls * unloaded.call_s[class]);
+            ttft.map_or(0.0, |bound| bound as f64 / 1e12).max(last / calls)
+        };
+        bounds.chain(tails).map(wait).fold(0.0, f64::max)
     }
 
     /// The `i`th cluster of bursts.

@@ -62,17 +62,22 @@ impl Clumps {
     }
 
     /// The index of dispersion of misses.
-    fn size(&self, promise: usize, squares: f64, missed: f64) -> f64 {
+    fn size(&self, promise: usize, squares: f64, count: Count) -> f64 {
         let (known, before) = self.0[promise];
-        ((squares + known) / (missed + before)).max(1.0)
+        ((squares + known) / (varying(count) + before)).max(1.0)
     }
 
-    fn learn(&mut self, promise: usize, squares: f64, missed: f64) {
+    fn learn(&mut self, promise: usize, squares: f64, count: Count) {
         let (known, before) = &mut self.0[promise];
         // One load does not speak for all.
-        *known += squares.min(120.0 * missed);
-        *before += missed;
+        *known += squares.min(120.0 * varying(count));
+        *before += varying(count);
     }
+}
+
+/// The variance of misses that do not clump. Where nearly every task misses, misses hardly vary, and say nothing of clumps.
+fn varying(count: Count) -> f64 {
+    count.missed * (1.0 - count.missed / count.came.max(1.0)).max(0.0)
 }
 
 /// What a promise came to at a load.
@@ -95,7 +100,7 @@ pub(crate) struct Judgement {
     pub(crate) verdict: LoadVerdict,
     /// Of each promise.
     pub(crate) kept: Vec<Kept>,
-    /// Where the backlog grows, what it grows by over what may be missed: whoever is in it misses in the end.
+    /// Where the backlog grows, its growth over what may be missed: a task in it misses its promise in the end.
     pub(crate) grows: Option<f64>,
     /// Where it grows, the share of what comes that is served.
     pub(crate) served: Option<f64>,
@@ -173,28 +178,23 @@ fn squares(units: &[Count]) -> (f64, Count) {
     (squares * BLOCKS as f64 / (BLOCKS - 1) as f64, total)
 }
 
-/// The tasks by which those under way grew, where they grew from the first half to the second by more than chance has it.
-fn growth(under_way: &[f64]) -> Option<f64> {
-    let half = under_way.len() / 2;
+/// Means of the first half and of the second.
+fn halves(under_way: &[f64]) -> (f64, f64) {
+    let (first, second) = under_way.split_at(under_way.len() / 2);
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
-    let (before, after) = (mean(&under_way[..half]), mean(&under_way[half..]));
+    (mean(first), mean(second))
+}
+
+/// The tasks by which those under way grew, where they grew from the first half to the second by more than chance has it.
+fn growth((before, after): (f64, f64)) -> Option<f64> {
     // The middles of the halves are half of the time apart.
     (after > 1.3 * before + 2.0 * before.sqrt() + 1.0).then_some(2.0 * (after - before))
 }
 
 /// Whether more tasks are under way in the second half than in the first: too little to call it growth, enough to look on.
 pub(crate) fn creeps(under_way: &[f64]) -> bool {
-    let half = under_way.len() / 2;
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
-    let (before, after) = (mean(&under_way[..half]), mean(&under_way[half..]));
+    let (before, after) = halves(under_way);
     after > 1.05 * before + 0.5 * before.sqrt()
-}
-
-/// Whether fewer tasks are under way in the second half than in the first by more than chance has it.
-fn shrinks(under_way: &[f64]) -> bool {
-    let mut reversed = under_way.to_vec();
-    reversed.reverse();
-    growth(&reversed).is_some()
 }
 
 /// What one look at a steady demand says.
@@ -209,10 +209,11 @@ pub(crate) fn look(
 ) -> Judgement {
     let units = units_at(look);
     let slow_units = slow_units.min(UNITS as f64);
-    // What is still being worked off from the beginning is no part of how the load goes on.
-    let from = if shrinks(&under_way[..units]) { units / 2 } else { 0 };
+    // A backlog of the beginning that is still being worked off is no part of how the load goes on.
+    let (first, second) = halves(&under_way[..units]);
+    let from = if growth((second, first)).is_some() { units / 2 } else { 0 };
     let spent = SPENT.map(|spent| spent * (1.0 - level) / 0.05);
-    let growth = growth(&under_way[from..units]);
+    let growth = growth(halves(&under_way[from..units]));
     let mut may_be_carried = true;
     let kept: Vec<Kept> = promises
         .iter()
@@ -220,7 +221,7 @@ pub(crate) fn look(
         .enumerate()
         .map(|(i, (promise, counts))| {
             let (squares, count) = squares(&counts[from..units]);
-            let clump = clumps.size(i, squares, count.missed);
+            let clump = clumps.size(i, squares, count);
             let expected = promise.allowed * count.came / clump;
             let (at_most, at_least) = poisson_tails(count.missed / clump, expected);
             let at_end = expected * UNITS as f64 / (units - from) as f64;
@@ -320,7 +321,7 @@ pub(crate) fn learn(clumps: &mut Clumps, run: &Steady, judged: &Judgement) {
     let units = units_at(judged.looks - 1);
     for (i, counts) in run.counts.iter().enumerate() {
         let (squares, count) = squares(&counts[..units]);
-        clumps.learn(i, squares, count.missed);
+        clumps.learn(i, squares, count);
     }
 }
 
@@ -416,7 +417,7 @@ pub(crate) fn weigh(
         .map(|(i, promise)| {
             let allowed = promise.allowed;
             let (squares, quiet) = squares(&seen.quiet.counts[i][..units]);
-            let clump = no_clumps.size(i, squares, quiet.missed);
+            let clump = no_clumps.size(i, squares, quiet);
             let rate = seen.rates[i].unwrap_or(quiet.came / quiet_s);
             let share = quiet.missed / quiet.came.max(1.0);
             // Of one second of quiet time.

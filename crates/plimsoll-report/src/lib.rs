@@ -18,6 +18,7 @@ mod explain;
 mod fit;
 mod forecast;
 mod html;
+mod launch;
 mod ledger;
 mod page;
 mod plan;

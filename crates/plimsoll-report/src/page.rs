@@ -16,6 +16,8 @@ pub struct Section {
     pub id: String,
     /// Its heading.
     pub title: String,
+    /// Its conclusion; a section that has one is folded behind it on a page.
+    pub conclusion: Option<String>,
     /// What it says, one after the other.
     pub blocks: Vec<Block>,
 }
@@ -23,7 +25,13 @@ pub struct Section {
 impl Section {
     /// A section that says nothing yet.
     pub fn new(id: &str, title: &str) -> Self {
-        Self { id: id.to_owned(), title: title.to_owned(), blocks: Vec::new() }
+        Self { id: id.to_owned(), title: title.to_owned(), conclusion: None, blocks: Vec::new() }
+    }
+
+    /// The same, folded behind its conclusion.
+    #[must_use]
+    pub fn folded(self, conclusion: String) -> Self {
+        Self { conclusion: Some(conclusion), ..self }
     }
 
     /// Says one more thing.
@@ -58,6 +66,8 @@ pub enum Block {
     Lead(String),
     /// A sentence or a few.
     Text(String),
+    /// The answer in a few numbers.
+    Tiles(Vec<Tile>),
     /// A heading within the section.
     Heading(String),
     /// Sentences one below the other.
@@ -72,6 +82,21 @@ pub enum Block {
     Code(String),
     /// What is long and seldom read: its name, and what it says.
     Fold(String, Vec<Block>),
+}
+
+/// A number that the answer rests on, and what it is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile {
+    /// What it is.
+    pub title: String,
+    /// The number, with its unit.
+    pub number: String,
+    /// What that means, in a word.
+    pub word: Cell,
+    /// Its parts: a name, a share between 0 and 1, and the number.
+    pub bars: Vec<(String, f64, String)>,
+    /// What else should be known of it.
+    pub note: String,
 }
 
 /// A table: the first column names its rows.
@@ -142,7 +167,7 @@ impl Table {
 const STYLE: &str = include_str!("page/page.css");
 
 /// What a security policy names the styles and the script of charts by; a test says what they are.
-const STYLE_HASHES: &str = "'sha256-9OT4LwfWRU8NNURWqdXgb3VX0J/Qs24u9T4vHl2l9VA=' 'sha256-4u/UVXWNIBHpOD2k8Bf869CwVt3yVcstSIQkNtB580E='";
+const STYLE_HASHES: &str = "'sha256-9OT4LwfWRU8NNURWqdXgb3VX0J/Qs24u9T4vHl2l9VA=' 'sha256-q5ZFUYvcXX01+d7p1q7nZjblrdH2JTKc/VXn0SLsinA='";
 const SCRIPT_HASH: &str = "'sha256-6LZuQjyuTW+ay75GynkQqQpOuM3jBBIGkUdQ/AQkRr4='";
 
 /// A page as a single file.
@@ -175,8 +200,21 @@ pub fn page(title: &str, sections: &[Section]) -> String {
                     main id="main" tabindex="-1" {
                         @for own in sections {
                             section id=(own.id) aria-labelledby={ (own.id) "-title" } {
-                                h2 id={ (own.id) "-title" } { (own.title) }
-                                @for block in &own.blocks { (shown(block)) }
+                                @match &own.conclusion {
+                                    None => {
+                                        h2 id={ (own.id) "-title" } { (own.title) }
+                                        @for block in &own.blocks { (shown(block)) }
+                                    }
+                                    Some(conclusion) => {
+                                        details class="section" {
+                                            summary {
+                                                h2 id={ (own.id) "-title" } { (own.title) }
+                                                span class="conclusion" { (inline(conclusion)) }
+                                            }
+                                            @for block in &own.blocks { (shown(block)) }
+                                        }
+                                    }
+                                }
                             }
                         }
                     }
@@ -194,6 +232,7 @@ fn has_chart(block: &Block) -> bool {
         Block::Fold(_, blocks) => blocks.iter().any(has_chart),
         Block::Lead(_)
         | Block::Text(_)
+        | Block::Tiles(_)
         | Block::Heading(_)
         | Block::List(_)
         | Block::Answers(_)
@@ -206,6 +245,9 @@ fn shown(block: &Block) -> Markup {
     match block {
         Block::Lead(text) => html! { p class="lead" { (inline(text)) } },
         Block::Text(text) => html! { p { (inline(text)) } },
+        Block::Tiles(tiles) => html! {
+            div class="tiles" { @for tile in tiles { (tile_html(tile)) } }
+        },
         Block::Heading(text) => html! { h3 { (inline(text)) } },
         Block::List(items) => html! { ul { @for own in items { li { (inline(own)) } } } },
         Block::Answers(all) => html! {
@@ -217,6 +259,29 @@ fn shown(block: &Block) -> Markup {
         Block::Fold(name, blocks) => html! {
             details { summary { (inline(name)) } @for own in blocks { (shown(own)) } }
         },
+    }
+}
+
+fn tile_html(tile: &Tile) -> Markup {
+    html! {
+        div class="tile" {
+            h3 { (tile.title) }
+            p class="figure" {
+                (tile.number) " "
+                span class=[class(tile.word.tone, false)] { (tile.word.text) }
+            }
+            @for (name, share, number) in &tile.bars {
+                p class="bar" {
+                    span { (name) }
+                    svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
+                        rect class="ground" width="100" height="6" {}
+                        rect class="bar-fill" width=(format!("{:.1}", share.clamp(0.0, 1.0) * 100.0)) height="6" {}
+                    }
+                    span class="amount" { (number) }
+                }
+            }
+            @if !tile.note.is_empty() { p class="note" { (inline(&tile.note)) } }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use plimsoll_study::{
     Assumption, BudgetPlan, Expected, Limit, Plan, PlannedPool, PoolLimits, Proof, ReserveLine,
-    ResourceRow, RowVerdict, ScalingPlan, Span,
+    ScalingPlan, Span,
 };
 use plimsoll_units::grouped;
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ pub struct PlanDocument<'a> {
     pub seed: u64,
     /// The share of tasks that must be good.
     pub attainment: f64,
+    /// Demand is counted over windows of so many seconds.
+    pub window_s: f64,
     /// The plan.
     pub plan: &'a Plan,
     /// The demand that it was made for.
@@ -46,7 +48,7 @@ pub struct PlanDocument<'a> {
 pub fn plan_json(document: &PlanDocument<'_>, version: &str) -> Value {
     let plan = document.plan;
     let mut value = json!({
-        "schema": "plimsoll/plan/v1",
+        "schema": "plimsoll/plan/v2",
         "version": version,
         "id": document.id,
         "name": document.name,
@@ -100,7 +102,7 @@ pub fn plan_text(document: &PlanDocument<'_>, heading: Heading) -> String {
         }
         fleet(&mut out, plan, heading);
     }
-    resources(&mut out, plan, heading);
+    launch(&mut out, plan, document.window_s, heading);
     budget(&mut out, (&plan.budget, plan.pools.is_empty()), heading);
     alternatives(&mut out, plan, heading);
     scaling(&mut out, &plan.scaling, (heading, document.why));
@@ -373,63 +375,10 @@ fn fleet(out: &mut String, plan: &Plan, heading: Heading) {
     }
 }
 
-fn resources(out: &mut String, plan: &Plan, heading: Heading) {
-    let _ = writeln!(out, "\n{}", heading.apply("what runs out first"));
-    let first = plan.first_to_run_out.as_ref();
-    let rows: Vec<Vec<String>> = plan
-        .resources
-        .iter()
-        .map(|row: &ResourceRow| {
-            let is_first = first.is_some_and(|first| first.resource == row.name);
-            let note = match (is_first && row.verdict == RowVerdict::Shortfall, &row.runs_out_at) {
-                (true, Some(at)) => format!("first to run out, {at}"),
-                (true, None) => "first to run out".to_owned(),
-                (false, Some(at)) => format!("from {at}"),
-                (false, None) => String::new(),
-            };
-            vec![
-                row.name.replace('_', " "),
-                row.baseline_p95.map_or("-".to_owned(), number),
-                row.launch_p95.map_or("-".to_owned(), number),
-                row.load_line_now.map_or("-".to_owned(), number),
-                row.headroom_pct.map_or("-".to_owned(), |pct| format!("{pct:+.0}%")),
-                row.verdict.word().to_owned(),
-                row.load_line_planned.map_or("-".to_owned(), number),
-                row.verdict_planned.map_or("", RowVerdict::word).to_owned(),
-                note,
-            ]
-        })
-        .collect();
-    let header = [
-        "resource",
-        "baseline p95",
-        "launch p95",
-        "line today",
-        "headroom",
-        "today",
-        "line planned",
-        "planned",
-        "",
-    ];
-    out.push_str(&aligned(&header, &rows, &[1, 2, 3, 4, 6]));
-    out.push_str(
-        "Lines of requests and tokens are the load line of the whole mix: the largest load, as it comes, at which every promise is kept.\nUnder 15% is tight.\n",
-    );
-    if let Some(first) = first
-        && let Some(signal) = &first.first_signal
-    {
-        let binds = first
-            .binds
-            .as_deref()
-            .map_or(String::new(), |binds| format!(", {} binding", binds.replace('_', " ")));
-        let of = first.of.as_deref().map_or(String::new(), |of| format!(" at `{of}`"));
-        let _ = writeln!(out, "The first signal of it: {signal}{of}{binds}.");
-    }
-    if let Some(cliff) = plan.cliff {
-        let _ = writeln!(
-            out,
-            "The planned fleet breaks its first promise at about {cliff:.1} times the planned demand."
-        );
+fn launch(out: &mut String, plan: &Plan, window_s: f64, heading: Heading) {
+    let _ = writeln!(out, "\n{}", heading.apply("what is asked for, and what is carried of it"));
+    for line in crate::launch::lines(plan, window_s) {
+        let _ = writeln!(out, "{}", heading.tinted(&line));
     }
 }
 

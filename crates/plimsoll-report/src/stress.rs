@@ -82,6 +82,12 @@ pub fn stress_text(document: &StressDocument<'_>, heading: Heading) -> String {
     out
 }
 
+/// A number of times that is known to about a tenth: `1.4x`.
+pub(crate) fn about_times(times: f64) -> String {
+    let decimals = if times < 0.995 { 2 } else { 1 };
+    format!("{times:.decimals$}x")
+}
+
 pub(crate) fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0))
 }
@@ -121,13 +127,13 @@ pub(crate) fn breaks(own: Option<&Breaks>) -> String {
 
 fn scenarios(out: &mut String, document: &StressDocument<'_>, heading: Heading) {
     let result = document.result;
-    let _ = writeln!(out, "\n{}", heading.apply("hard times"));
+    let _ = writeln!(out, "\n{}", heading.apply("stress scenarios"));
     let held = |verdict: Option<LoadVerdict>, text: String| match verdict {
         Some(LoadVerdict::Fails) => format!("{text} BREAKS"),
         Some(LoadVerdict::TooClose) => format!("{text} TOO CLOSE"),
         _ => text,
     };
-    let carries = |times: Option<f64>| times.map_or("-".to_owned(), |times| format!("{times:.2}x"));
+    let carries = |times: Option<f64>| times.map_or("-".to_owned(), about_times);
     let rows: Vec<Vec<String>> = result
         .scenarios
         .iter()
@@ -159,7 +165,7 @@ fn scenarios(out: &mut String, document: &StressDocument<'_>, heading: Heading) 
         "owner",
     ];
     out.push_str(&aligned(&header, &rows, &[1, 2, 3, 4, 5, 6]));
-    out.push_str("`good` is of the class that has least of what it was promised; `carries` is how many times that demand a fleet carries with\nevery promise kept, pool by pool.\n");
+    out.push_str("`good` is of the class that has least of what it was promised; `carries` is how many times that demand a fleet carries with\nevery promise kept, to about a tenth.\n");
     for own in &result.scenarios {
         if let Some(why) = &own.not_applicable {
             let _ = writeln!(out, "{} does not apply: {why}.", own.name);

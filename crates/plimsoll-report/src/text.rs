@@ -25,8 +25,17 @@ impl Heading {
 
     /// A line in which words that say what does not hold are red: they say as much without.
     pub(crate) fn tinted(self, line: &str) -> String {
-        const RED: [&str; 6] =
-            ["SHORTFALL", "NOT FEASIBLE", "BREAKS", "FAIL:", "TRIPS", "WHICH HAS PASSED"];
+        const RED: [&str; 9] = [
+            "SHORTFALL",
+            "MEMORY RISK",
+            "OVER CAP",
+            "NOT READY",
+            "NOT FEASIBLE",
+            "BREAKS",
+            "FAIL:",
+            "TRIPS",
+            "WHICH HAS PASSED",
+        ];
         let mut out = line.to_owned();
         if self == Self::Bold {
             for word in RED {

@@ -74,9 +74,37 @@ pub fn lower_demand(
     today: Date,
     level: f64,
 ) -> Result<Demand, Diagnostic> {
+    let (_, hours) = horizon(scenario, today)?;
+    lower_over(scenario, outlook, today, level, hours)
+}
+
+/// The demand of a scenario for at least so many hours after the last of its events begins, whatever its horizon is.
+pub(crate) fn lower_beyond(
+    scenario: &Scenario,
+    today: Date,
+    level: f64,
+    beyond: usize,
+) -> Result<Demand, Diagnostic> {
+    let (start, hours) = horizon(scenario, today)?;
+    let begins = |event: &sections::Event| {
+        // What begins after the horizon is no part of the study.
+        let at = (event.from.seconds_after(start) / 3600.0).floor();
+        (at >= 0.0 && at < hours as f64).then_some(at as usize)
+    };
+    let last = scenario.event.iter().filter_map(begins).max().unwrap_or(0);
+    lower_over(scenario, None, today, level, hours.max(last + beyond))
+}
+
+fn lower_over(
+    scenario: &Scenario,
+    outlook: Option<&Outlook>,
+    today: Date,
+    level: f64,
+    hours: usize,
+) -> Result<Demand, Diagnostic> {
     let study = &scenario.study;
     let minutes = study.utc_offset.minutes();
-    let (start, hours) = horizon(scenario, today)?;
+    let (start, _) = horizon(scenario, today)?;
     let mut notes = Vec::new();
     let events: Vec<Active<'_>> =
         scenario.event.iter().map(|e| Active::of(e, start, hours, level)).collect();

@@ -106,6 +106,21 @@ impl Loaded {
     }
 }
 
+impl Loaded {
+    /// The demand at a quantile for at least so many hours after the last event of the horizon begins; none where a ledger says what comes, which knows no further.
+    pub fn demand_beyond(
+        &self,
+        today: jiff::civil::Date,
+        level: f64,
+        beyond: usize,
+    ) -> Result<Option<Demand>, Diagnostic> {
+        match self.outlook {
+            Some(_) => Ok(None),
+            None => demand::lower_beyond(&self.scenario, today, level, beyond).map(Some),
+        }
+    }
+}
+
 /// No scenario that a person wrote is larger.
 const FILE_MAX: u64 = 16 << 20;
 

@@ -23,6 +23,7 @@ pub use incident::{Incident, IncidentKind};
 pub use money::{Budget, Change, Costs, NodeRate, Owned, Prices, Stress, StressLoss};
 pub use study::{Reliability, Reserve, Scenario, Study, Survive};
 pub use supply::{
-    Candidates, Disaggregation, Domain, Dtype, KvDtype, Lora, Pool, PriceMode, Provider, Queue,
-    Region, RegionAccelerator, Role, Route, Router, Shift, Speculation, Spot, Startup,
+    Candidates, Disaggregation, Domain, Dtype, KvDtype, Line, LineResource, Lora, Pool, PriceMode,
+    Provider, Queue, Region, RegionAccelerator, Role, Route, Router, Shift, Speculation, Spot,
+    Startup,
 };

@@ -122,6 +122,10 @@ impl Pace {
 
 /// Somebody who looks on. Everything is told in the same order, whichever engine tells it.
 pub trait Watch {
+    /// Whether gaps are listened to: where they are not, they are not worked out.
+    fn hears_gaps(&self) -> bool {
+        true
+    }
     /// So many sequences of a class got their next tokens this long after the ones before, and what decided that.
     fn gap(&mut self, _class: u16, _ps: u64, _pace: Pace, _count: u64) {}
     /// Steps were taken.

@@ -1,6 +1,6 @@
 //! What is asked of a fleet, when that is too much, and what becomes of it when something is lost.
 
-use plimsoll_load::{Demand, Level, LoadOutcome, LoadVerdict, Resource, StudyError};
+use plimsoll_load::{LoadOutcome, LoadVerdict, StudyError};
 use plimsoll_sim::Mishap;
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
@@ -20,6 +20,12 @@ pub enum RowVerdict {
     Tight,
     /// There is too little.
     Shortfall,
+    /// More KV cache is needed than may be in use before requests are preempted for each other.
+    MemoryRisk,
+    /// It costs more than it may.
+    OverCap,
+    /// Nothing is asked of it.
+    Idle,
     /// The demand or the limit is not known.
     Unknown,
 }
@@ -31,6 +37,9 @@ impl RowVerdict {
             Self::Ok => "ok",
             Self::Tight => "tight",
             Self::Shortfall => "SHORTFALL",
+            Self::MemoryRisk => "MEMORY RISK",
+            Self::OverCap => "OVER CAP",
+            Self::Idle => "idle",
             Self::Unknown => "unknown",
         }
     }
@@ -72,23 +81,6 @@ pub struct Loss {
     pub fails_by: Option<String>,
 }
 
-/// The levels of a resource: 95th percentile without events, and with.
-pub(crate) fn level(demand: &Demand, resource: &str) -> Option<(f64, Option<f64>)> {
-    let resource = match resource {
-        "requests" => Resource::Requests,
-        "fresh_prompt_tokens" => Resource::FreshPromptTokens,
-        "output_tokens" => Resource::OutputTokens,
-        _ => return None,
-    };
-    let mut rows = demand.rows.iter().filter(|row| row.resource == resource);
-    let row = rows.find(|row| row.class.is_none())?;
-    // Where most windows are empty the mean says more.
-    let of = |level: &Level| {
-        if level.p95_per_s > 0.0 { level.p95_per_s } else { level.mean_per_s }
-    };
-    Some((of(&row.baseline), row.launch.as_ref().map(of)))
-}
-
 /// The first hour whose mean is above the line, which is so many times the mean of an hour.
 pub(crate) fn runs_out(
     classes: &[Class],
@@ -100,7 +92,7 @@ pub(crate) fn runs_out(
         "requests" => Some(class.task.mean_requests()),
         "fresh_prompt_tokens" => Some(class.task.expected(shift).0),
         "output_tokens" => Some(class.task.expected(shift).1),
-        _ => None,
+        _ => Some(class.task.mean_requests()),
     };
     let of = |hour: usize, events: bool| -> Option<f64> {
         let each = classes.iter().map(|class| {

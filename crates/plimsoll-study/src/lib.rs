@@ -22,7 +22,7 @@
 //!     task: Task::steps(vec![Step::Call(Call::new(lengths, 0.0))]),
 //!     hours: vec![Hour::new(100.0, Shift::NONE)],
 //! };
-//! let input = DemandInput { classes: vec![class], window_s: 10.0, runs: 4, level: 0.95, seed: Seed::new(7), threads: 1 };
+//! let input = DemandInput { classes: vec![class], pools: Vec::new(), window_s: 10.0, runs: 4, level: 0.95, seed: Seed::new(7), threads: 1 };
 //! let demand = demand(&input)?;
 //! // 100 requests a second on average; one window in twenty holds some five more.
 //! let requests = &demand.rows[0].baseline;
@@ -97,21 +97,22 @@ pub use plan::{
     Alternative, Autoscaler, BudgetPlan, Candidate, Cap, Caps, ClassLabels, Expected,
     ExpectedClass, ExpectedLevels, FileBehaviour, FileClassLimits, FileFlags, FileFleet, FileFloor,
     FileForecast, FileForecastClass, FileLevels, FileLimit, FileLimits, FileNodes, FilePlacement,
-    FilePolicy, FilePool, FileResource, FileScaling, FileTenantLimits, FileThreshold,
-    FirstToRunOut, Fleet, Floor, HourCost, LineClass, Nodes, Obstacle, Order, Parallelism,
-    PlaceFacts, Placed, Placement, Plan, PlanFile, PlanInput, PlannedPool, PoolFacts, PoolLine,
-    PoolWindows, PriceFacts, Proof, Replicas, ReserveAsked, ReserveLine, ResourceRow, ScalingPlan,
-    StartupPrice, TokenPrices, UnitOfLoss, WindowCost, expected, plan,
+    FilePolicy, FilePool, FileResource, FileScaling, FileTenantLimits, FileThreshold, Fleet,
+    FleetLine, Floor, HourCost, LaunchTable, LineClass, MeasuredLine, Nodes, Obstacle, Order,
+    Parallelism, PlaceFacts, Placed, Placement, Plan, PlanFile, PlanInput, PlannedPool, PoolBlock,
+    PoolFacts, PoolLine, PoolWindows, PriceFacts, Proof, Reach, Replicas, ReserveAsked,
+    ReserveLine, RunsOutFirst, ScalingPlan, SharedRow, StartupPrice, TableRow, TokenPrices,
+    UnitOfLoss, WindowCost, expected, plan,
 };
 pub use plimsoll_load::ClassTarget;
 pub use plimsoll_load::{
     AttemptCounts, Binding, BrokenPromise, BusyHour, CacheHits, Cause, ClassResult, Demand,
     DemandInput, DemandRow, Distribution, Ends, Gaps, GoodputWindow, High, Level, LoadLine,
-    LoadOutcome, LoadQuestion, LoadVerdict, Memo, MemoCount, Missed, PoolResult, ProviderResult,
-    Record, RegionResult, ReplicaSpread, Resource, ScalingResult, SimulateInput, SimulatedClass,
-    SimulatedPool, Simulation, Source, Span, Spell, Spread, StudyError, Surge, ToolResult,
-    Utilisation, Verdict, Window, broken_promises, busiest_hours, demand, simulate, simulate_known,
-    too_short,
+    LoadOutcome, LoadQuestion, LoadVerdict, Memo, MemoCount, Missed, PoolDemand, PoolResult,
+    PoolRouting, ProviderResult, Record, RegionResult, ReplicaSpread, Resource, ScalingResult,
+    SimulateInput, SimulatedClass, SimulatedPool, Simulation, Source, Span, Spell, Spread,
+    StudyError, Surge, ToolResult, Utilisation, Verdict, Window, broken_promises, busiest_hours,
+    demand, pool_routing, simulate, simulate_known, too_short,
 };
 pub use pool::{Band, PoolSteps, pool_steps};
 pub use pool_performance::{
@@ -139,8 +140,8 @@ pub use reconcile::{
 };
 pub use replay::{Replay, Stretch, replay};
 pub use review::{
-    Ahead, AheadBand, AheadResource, Answered, Assumption, FleetCurve, Method, OfPool, Provenance,
-    Review, ReviewParts, ReviewVerdict, Validated, Watch, Whole, review, whole,
+    Ahead, AheadBand, AheadResource, Answered, Assumption, DearClass, Decision, FleetCurve, Method,
+    OfPool, Provenance, Review, ReviewParts, ReviewVerdict, Validated, Watch, Whole, review, whole,
 };
 pub use scaling::{
     Basis, CeilingShort, ClassHours, FloorWindow, PoolCheck, PoolWay, Regret, RestOfHorizon,

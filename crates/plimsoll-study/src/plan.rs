@@ -46,8 +46,10 @@ pub use self::result::{Obstacle, Parallelism, Plan, PlannedPool, ReserveLine};
 pub use self::size::{Floor, Proof};
 use self::sizes::{Asked, PoolSize, sizes};
 use self::staffing::Staffing;
-use self::table::{AtPeak, at_peak, placed, table};
-pub use self::table::{FirstToRunOut, ResourceRow};
+use self::table::{AtPeak, at_peak, measured, placed, table};
+pub use self::table::{
+    FleetLine, LaunchTable, MeasuredLine, PoolBlock, Reach, RunsOutFirst, SharedRow, TableRow,
+};
 use crate::context::Context;
 use crate::headroom::{Loss, Lost};
 use plimsoll_load::{
@@ -68,6 +70,8 @@ pub struct PlanInput<'a> {
     pub demand: &'a Demand,
     /// Every class, hour by hour.
     pub classes: &'a [Class],
+    /// The same for at least a month after the last event begins, at the quantile that is planned for and at the median; none where that is not known.
+    pub month: Option<[Vec<Class>; 2]>,
     /// The busiest hour without events.
     pub baseline_hour: usize,
     /// The busiest hour that events change.
@@ -80,6 +84,8 @@ pub struct PlanInput<'a> {
     pub candidates: Vec<Candidate>,
     /// How each pool would hand over, were its prompts read elsewhere; none where that is not known.
     pub apart: Vec<Option<HandOver>>,
+    /// What pools were measured to carry.
+    pub lines: Vec<MeasuredLine>,
     /// The tier of each class.
     pub tiers: Vec<String>,
     /// Whose each class is, and what for.
@@ -235,6 +241,7 @@ pub(crate) fn carried(
     let floors = asked.let_go(context)?;
     obstacles.extend(floors.iter().map(slo_obstacle));
     let mut sized = sizes(input, &asked, &mut obstacles, context)?;
+    measured(input, &mut sized, (&mut obstacles, &mut notes));
     let others = tried(input, &asked, &sized, context)?;
     let written: Vec<Choice> =
         sized.iter().enumerate().map(|(i, size)| written_choice(input, i, size)).collect();
@@ -303,9 +310,14 @@ pub(crate) fn carried(
         found.fleet = again.fleet;
         peak = at_peak(input, &asked, &sized, found.fleet.as_ref(), context)?;
     }
-    let by_hour: Vec<Hours> =
-        sized.iter().enumerate().map(|(i, size)| hours(input, &asked, i, size)).collect();
-    let budget = budget(input, &sized, &by_hour, (found.fleet.as_ref(), &peak.hosted));
+    let hours_of = |asked: &Asked| -> Vec<Hours> {
+        sized.iter().enumerate().map(|(i, size)| hours(input, asked, i, size)).collect()
+    };
+    let by_hour = hours_of(&asked);
+    // A month goes on after the horizon, with the events that are in force.
+    let month = input.month.as_ref().map(|[planned, median]| asked.over(planned, median));
+    let paid = month.map_or_else(|| by_hour.clone(), |month| hours_of(&month));
+    let budget = budget(input, &sized, (&by_hour, &paid), (found.fleet.as_ref(), &peak.hosted));
     for order in budget.orders.iter().filter(|order| order.too_late) {
         obstacles.push(Obstacle {
             kind: "lead_time",
@@ -363,8 +375,11 @@ pub(crate) fn built(
         mut notes,
     } = carried;
     let planned_fleet = placed(input, &asked, &sized, fleet.as_ref());
-    let table = table(input, &asked, (&planned_fleet, &sized), &budget, context)?;
-    if let Some((by, cause)) = &peak.breaks {
+    let survived = (peak.losses.as_slice(), claimed);
+    let table = table(input, &asked, (&planned_fleet, &sized), &budget, survived, context)?;
+    // What no number of replicas keeps is an obstacle of its pool.
+    let apart = sized.iter().all(|size| !size.own.no_number);
+    if let Some((by, cause)) = peak.breaks.as_ref().filter(|_| apart) {
         let binds = cause
             .map_or(String::new(), |cause| format!(": {} binds", cause.word().replace('_', " ")));
         obstacles.push(Obstacle {
@@ -409,9 +424,7 @@ pub(crate) fn built(
         sized_for: (input.label)(asked.hour),
         pools,
         fleet,
-        resources: table.rows,
-        first_to_run_out: table.first,
-        cliff: table.cliff,
+        table,
         losses: peak.losses,
         lines,
         limits,
@@ -500,7 +513,7 @@ fn choose(
         let question = asked.at_quantile(context);
         let range = (candidate.facts.fewest.max(1), sizes::LOOKED_AT);
         let hint = Some(choices[*choice].carry);
-        let size = question.size(pool, range, hint)?;
+        let size = question.size(pool, range, hint, input.demand.window_s)?;
         // The lines that follow the demand are as large a part of it as before.
         let before = sized[pool].replicas;
         let each = f64::from(size.planned) / f64::from(before.carry().max(1));

@@ -14,6 +14,7 @@ use serde::Serialize;
 use self::ahead::ahead;
 use self::questions::questions;
 use self::signals::signals;
+pub use self::verdict::Decision;
 use self::verdict::verdict;
 
 use crate::context::Context;
@@ -55,6 +56,8 @@ pub struct Review {
     pub stress: Option<StressResult>,
     /// What a period costs, and a success.
     pub cost: Option<Cost>,
+    /// Classes whose success costs more than it is worth.
+    pub dear_classes: Vec<DearClass>,
     /// The service curve of the fleet of today and of the planned one, at the busiest hour.
     pub curves: Vec<FleetCurve>,
     /// The memory budget of each pool.
@@ -77,15 +80,30 @@ pub struct Review {
     pub assumptions: Vec<Assumption>,
 }
 
-/// The answer in one sentence.
+/// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReviewVerdict {
-    /// Whether the fleet of today carries the busiest hour with every promise kept; none where that is not known.
-    pub today_holds: Option<bool>,
-    /// Whether there is a fleet that does, and can be had.
-    pub plan_exists: Option<bool>,
-    /// In a sentence.
+    /// Today's fleet.
+    pub today: Decision,
+    /// The planned fleet, with what the plan must survive the loss of.
+    pub plan: Decision,
+    /// Caps on money that the plan exceeds, by name.
+    pub over_caps: Vec<String>,
+    /// Why not all of it is READY and within caps.
+    pub because: Vec<String>,
+    /// Today's fleet in a sentence.
     pub says: String,
+}
+
+/// A class whose success costs more than it is worth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DearClass {
+    /// The class.
+    pub class: String,
+    /// What one success costs.
+    pub usd_per_success: f64,
+    /// What it is worth.
+    pub value_usd: f64,
 }
 
 /// The service curve of a fleet.
@@ -311,6 +329,8 @@ pub struct ReviewParts {
     pub whole: Option<Whole>,
     /// What it costs.
     pub cost: Option<Cost>,
+    /// What a success of a class is worth, in dollars: the class, its feature, and that.
+    pub values: Vec<(String, Option<String>, f64)>,
     /// The memory budget of each pool.
     pub memory: Vec<Fit>,
     /// Replicas of today, pool by pool, as `memory` has them.
@@ -333,11 +353,10 @@ pub fn review(parts: ReviewParts) -> Review {
         Some(whole) => (Some(whole.plan), Some(whole.stress), whole.curves),
         None => (None, None, Vec::new()),
     };
-    let rows = plan.as_ref().map_or(&[][..], |plan| &plan.resources);
     let resident = parts.memory.iter().zip(&parts.replicas_now);
     let mut review = Review {
-        ahead: ahead(parts.from, parts.start.clone(), &parts.levels, &parts.demand, rows),
-        verdict: verdict(plan.as_ref()),
+        ahead: ahead(parts.from, parts.start.clone(), &parts.levels, &parts.demand, plan.as_ref()),
+        verdict: verdict(plan.as_ref(), parts.cost.as_ref()),
         signals: signals(plan.as_ref()),
         method: method(&parts.performance, parts.from, &parts.demand),
         resident_kv_tokens_now: resident.map(|(fit, n)| fit.kv_tokens.saturating_mul(*n)).collect(),
@@ -351,6 +370,7 @@ pub fn review(parts: ReviewParts) -> Review {
         demand: parts.demand,
         plan,
         stress,
+        dear_classes: dear_classes(&parts.values, parts.cost.as_ref()),
         cost: parts.cost,
         curves,
         memory: parts.memory,
@@ -361,6 +381,20 @@ pub fn review(parts: ReviewParts) -> Review {
     };
     review.questions = questions(&review, &parts.reconcile_on);
     review
+}
+
+/// Classes whose success costs more than it is worth. Costs are split by feature: a class that shares one with another has no cost of its own.
+fn dear_classes(values: &[(String, Option<String>, f64)], cost: Option<&Cost>) -> Vec<DearClass> {
+    let Some(rows) = cost.and_then(|cost| cost.by.get("feature")) else { return Vec::new() };
+    let dear = values.iter().filter_map(|(class, feature, value_usd)| {
+        let feature = feature.as_ref()?;
+        let shared = values.iter().filter(|(_, other, _)| other.as_ref() == Some(feature)).count();
+        let row =
+            rows.iter().find(|row| row.value.as_ref() == Some(feature)).filter(|_| shared == 1)?;
+        let usd_per_success = row.cost_per_success_usd.filter(|usd| usd > value_usd)?;
+        Some(DearClass { class: class.clone(), usd_per_success, value_usd: *value_usd })
+    });
+    dear.collect()
 }
 
 /// How it was made.
@@ -380,7 +414,7 @@ fn method(performance: &[PoolPerformance], from: &str, demand: &Demand) -> Metho
         "Memory is computed from the model's shapes, byte by byte, as the engine's version budgets it.".to_owned(),
         "Step times are a bounded model of compute, memory bandwidth, collectives and host work; no step is faster than physics.".to_owned(),
         "Fleets are simulated event by event on the hours that decide (the busiest without events, the busiest with them, the steepest rise, losses at the peak); other hours are read from the service curve.".to_owned(),
-        "The load line is the largest load, in multiples of the busiest hour as it comes, at which every promise is kept, as at every smaller one that was tried; loads are tried in steps of 4%, each until chance could have said otherwise one time in twenty, or the budget of calls is spent. Step times are taken for right. In hard times the demand is tried with that budget, and other loads with a quarter of it.".to_owned(),
+        "The load line is the largest load, in multiples of the busiest hour as it comes, at which every promise is kept, as at every smaller one that was tried; loads are tried in steps of 4%, each until chance could have said otherwise one time in twenty, or the budget of calls is spent. Step times are taken for right.".to_owned(),
     ];
     let validation = performance.iter().flat_map(|own| {
         let bands = [

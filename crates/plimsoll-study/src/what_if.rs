@@ -183,8 +183,13 @@ pub struct WhatIfBase {
 }
 
 /// What an answer at once may cost.
-const AT_ONCE: Effort =
-    Effort { calls_per_load: 6_000, calls_elsewhere: 6_000, calls: 36_000, ..Effort::BRIEF };
+const AT_ONCE: Effort = Effort {
+    calls_per_load: 6_000,
+    calls_elsewhere: 6_000,
+    calls: 36_000,
+    apart: 1,
+    ..Effort::BRIEF
+};
 
 /// What one component carries.
 #[derive(Clone, Debug)]

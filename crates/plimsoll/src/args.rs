@@ -78,12 +78,21 @@ pub struct ReviewArgs {
     /// Write the document that `--json` prints to this file, too
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Exit with 1 where the fleet of today does not carry the demand
-    #[arg(long)]
-    pub(crate) gate: bool,
+    /// Exit with 0 only where this fleet is READY and no cap on money is exceeded
+    #[arg(long, value_name = "today|plan", num_args = 0..=1, require_equals = true, default_missing_value = "today")]
+    pub(crate) gate: Option<GatedFleet>,
     /// Stop after so long, and say what was learnt
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) time_limit: Seconds,
+}
+
+/// The fleet that a gate looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GatedFleet {
+    /// The one that runs
+    Today,
+    /// The planned one
+    Plan,
 }
 
 /// What is served, where, and to whom.
@@ -161,7 +170,7 @@ pub enum Command {
     Curve(Box<CurveArgs>),
     /// Plan: how many replicas of what, with which reserve, where, behind which limits
     Plan(Box<PlanArgs>),
-    /// Try hard times: what breaks first, what moves the answer, what proposed changes relieve and create
+    /// Try stress scenarios: what breaks first, what moves the answer, what proposed changes relieve and create
     Stress(Box<StressArgs>),
     /// Open the books: what was paid, who used it, what one success costs, and what could be paid instead
     Cost(Box<CostArgs>),
@@ -603,6 +612,9 @@ pub struct PlanArgs {
     /// Say where each limit and threshold comes from
     #[arg(long)]
     pub(crate) why: bool,
+    /// Exit with 1 also where the plan exceeds a cap on money
+    #[arg(long)]
+    pub(crate) gate: bool,
     /// Simulate the windows that decide, or every hour
     #[arg(long, value_name = "deciding|full", default_value = "deciding")]
     pub(crate) horizon: PlanHorizon,
@@ -622,7 +634,7 @@ pub struct StressArgs {
     /// Write it as one page that needs nothing else, with charts
     #[arg(long, value_name = "OUT.html")]
     pub(crate) html: Option<PathBuf>,
-    /// Answer with exit code 1 where the planned fleet fails a failure shape
+    /// Exit with 0 only where the planned fleet holds in every stress scenario that applies
     #[arg(long)]
     pub(crate) gate: bool,
     /// Stop after so long and say what was learnt

@@ -233,12 +233,14 @@ pub(crate) fn threads(global: &Global) -> usize {
 fn counted(
     loaded: &Loaded,
     lowered: &plimsoll_scenario::Demand,
+    pools: Vec<plimsoll_study::PoolRouting>,
     runs: u32,
     global: &Global,
 ) -> Result<plimsoll_study::Demand, Failure> {
     let study = &loaded.scenario.study;
     let input = DemandInput {
         classes: lowered.classes.clone(),
+        pools,
         window_s: study.window.get(),
         runs,
         level: study.confidence.get(),

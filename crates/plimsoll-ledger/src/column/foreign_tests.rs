@@ -253,41 +253,52 @@ fn encodings_make_no_difference() {
     }
 }
 
+/// Rows that are shown and read of four, once a byte of a page is another one.
+fn damaged(place: usize, byte: u8, v2: bool) -> (usize, usize) {
+    let version = if v2 { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
+    let schema = "message log {
+        optional binary tenant (UTF8);
+        optional int32 prompt_tokens (INTEGER(32, false));
+        optional group blocks (LIST) { repeated group list { optional int64 item (INTEGER(64, false)); } }
+    }";
+    let columns = [
+        Put::Bytes(&[b"a", b"b", b"a"], &[1, 0, 1, 1], &[]),
+        Put::Ints(&[1, 2, 3], &[1, 1, 0, 1], &[]),
+        Put::Longs(&[1, 2, 3], &[3, 3, 0, 1, 3], &[0, 1, 0, 0, 0]),
+    ];
+    let properties = WriterProperties::builder().set_writer_version(version);
+    let mut bytes = written(schema, &columns, properties);
+    let footer = bytes.len() - 8;
+    let length = bytes[footer..].first_chunk::<4>().expect("four bytes");
+    let pages = footer - u32::from_le_bytes(*length) as usize;
+    bytes[4 + place % (pages - 4)] = byte;
+    let opened = Opened::new(Bytes::from(bytes)).expect("a footer that is whole");
+    let mut shown = 0;
+    let _ = each_batch(&opened, 100, |batch| {
+        batch.each_record(|_, _| shown += 1);
+        true
+    });
+    let mut group = opened.group(0, crate::row::Row::schema(), |_| true).expect("columns");
+    let mut rows = 0;
+    while let Ok(Some(batch)) = group.next() {
+        rows += crate::row::Row::of_columns(&batch).len();
+    }
+    (shown, rows)
+}
+
+/// A decoder that runs over its end is an error of the file.
+#[test]
+fn a_page_that_a_decoder_runs_over_is_refused() {
+    assert!(damaged(983, 18, false).0 <= 4);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(plimsoll_testkit::cases(2_000)))]
 
     /// Pages that are not what they were are read or refused, and never give more rows than there are.
     #[test]
     fn damaged_pages_are_no_surprise(place in 0usize..1000, byte in any::<u8>(), v2 in any::<bool>()) {
-        let version =
-            if v2 { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
-        let schema = "message log {
-            optional binary tenant (UTF8);
-            optional int32 prompt_tokens (INTEGER(32, false));
-            optional group blocks (LIST) { repeated group list { optional int64 item (INTEGER(64, false)); } }
-        }";
-        let columns = [
-            Put::Bytes(&[b"a", b"b", b"a"], &[1, 0, 1, 1], &[]),
-            Put::Ints(&[1, 2, 3], &[1, 1, 0, 1], &[]),
-            Put::Longs(&[1, 2, 3], &[3, 3, 0, 1, 3], &[0, 1, 0, 0, 0]),
-        ];
-        let properties = WriterProperties::builder().set_writer_version(version);
-        let mut bytes = written(schema, &columns, properties);
-        let footer = bytes.len() - 8;
-        let length = bytes[footer..].first_chunk::<4>().expect("four bytes");
-        let pages = footer - u32::from_le_bytes(*length) as usize;
-        bytes[4 + place % (pages - 4)] = byte;
-        let opened = Opened::new(Bytes::from(bytes)).expect("a footer that is whole");
-        let mut shown = 0;
-        let _ = each_batch(&opened, 100, |batch| {
-            batch.each_record(|_, _| shown += 1);
-            true
-        });
-        let mut group = opened.group(0, crate::row::Row::schema(), |_| true).expect("columns");
-        let mut rows = 0;
-        while let Ok(Some(batch)) = group.next() {
-            rows += crate::row::Row::of_columns(&batch).len();
-        }
+        let (shown, rows) = damaged(place, byte, v2);
         prop_assert!(shown <= 4 && rows <= 4, "{} and {}", shown, rows);
     }
 }

@@ -274,7 +274,7 @@ impl Leaf {
     }
 
     fn skip(&mut self, rows: usize) -> Result<()> {
-        match self {
+        let skipped = decoded(|| match self {
             Self::Unknown => Ok(rows),
             Self::Flags(reader, _) => reader.skip_records(rows),
             Self::Ints(reader, _) => reader.skip_records(rows),
@@ -282,8 +282,8 @@ impl Leaf {
             Self::Longs(reader, _) => reader.skip_records(rows),
             Self::Reals(reader, _) => reader.skip_records(rows),
             Self::Texts(reader, _) => reader.skip_records(rows),
-        }
-        .and_then(|skipped| if skipped == rows { Ok(()) } else { Err(short(skipped, rows)) })
+        })?;
+        if skipped == rows { Ok(()) } else { Err(short(skipped, rows)) }
     }
 }
 
@@ -296,6 +296,12 @@ pub(super) fn reader<T: DataType, R: ChunkReader + 'static>(
     pages: Pages<R>,
 ) -> ColumnReaderImpl<T> {
     ColumnReaderImpl::new(column, Box::new(pages))
+}
+
+/// Decoders of damaged pages may run over their ends: that is an error of the file.
+fn decoded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
+        .unwrap_or_else(|_| Err(general("has a page that is damaged".to_owned())))
 }
 
 /// Known values, definition levels and repetition levels.
@@ -311,7 +317,7 @@ pub(super) fn records<T: DataType>(
     let mut levels = Vec::with_capacity(rows);
     let mut repeats = Vec::new();
     let (read, _, _) =
-        reader.read_records(rows, Some(&mut levels), Some(&mut repeats), &mut values)?;
+        decoded(|| reader.read_records(rows, Some(&mut levels), Some(&mut repeats), &mut values))?;
     if read != rows {
         return Err(short(read, rows));
     }

@@ -41,7 +41,7 @@ pub(crate) fn stress_chart(result: &StressResult) -> Option<Chart> {
         .beside("promised", (Ink::Line, true), &promised)
         .beside("today", (Ink::Today, true), &now)
         .beside("planned", (Ink::Planned, false), &planned);
-    Some(draw.done("stress", "Good tasks in hard times", alt))
+    Some(draw.done("stress", "Good tasks in stress scenarios", alt))
 }
 
 /// What moves the answer, the most first.

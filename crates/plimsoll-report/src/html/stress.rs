@@ -8,7 +8,7 @@ use crate::text::plain_percent;
 /// Hard times as one self-contained page.
 pub fn stress_html(document: &StressDocument<'_>, version: &str) -> String {
     let result = document.result;
-    let mut hard = Section::new("stress", "Hard times");
+    let mut hard = Section::new("stress", "Stress scenarios");
     hard.text(format!(
         "{} · as of {} · compared with {} · demand at its p{} · {}% good · seed {} · plimsoll {version}.",
         document.file,
@@ -31,5 +31,5 @@ pub fn stress_html(document: &StressDocument<'_>, version: &str) -> String {
     tornado_blocks(&mut tornado, result);
     let mut register = Section::new("register", "Pressure register");
     register_blocks(&mut register, &result.changes);
-    page(&format!("Hard times: {}", document.name), &[hard, tornado, register])
+    page(&format!("Stress scenarios: {}", document.name), &[hard, tornado, register])
 }

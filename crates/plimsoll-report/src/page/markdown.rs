@@ -9,6 +9,9 @@ pub(crate) fn markdown(title: &str, sections: &[Section]) -> String {
     let mut out = format!("# {}\n", escaped(title));
     for section in sections {
         let _ = writeln!(out, "\n## {}", escaped(&section.title));
+        if let Some(conclusion) = &section.conclusion {
+            let _ = writeln!(out, "\n{}", escaped(conclusion));
+        }
         for block in &section.blocks {
             shown(&mut out, block);
         }
@@ -20,6 +23,15 @@ fn shown(out: &mut String, block: &Block) {
     let _ = match block {
         Block::Lead(text) => writeln!(out, "\n**{}**", escaped(text)),
         Block::Text(text) => writeln!(out, "\n{}", escaped(text)),
+        Block::Tiles(tiles) => {
+            out.push('\n');
+            tiles.iter().try_for_each(|tile| {
+                let note =
+                    if tile.note.is_empty() { String::new() } else { format!(" {}", tile.note) };
+                let text = format!("{}: {} {}.{note}", tile.title, tile.number, tile.word.text);
+                writeln!(out, "- {}", escaped(&text))
+            })
+        }
         Block::Heading(text) => writeln!(out, "\n### {}", escaped(text)),
         Block::List(items) => {
             out.push('\n');

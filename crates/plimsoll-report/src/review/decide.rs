@@ -1,39 +1,151 @@
 //! What the meeting decides on: the verdict, the launch table, the plan, and what it costs.
 
-use plimsoll_study::{BudgetPlan, DemandRow, Plan, PlannedPool, Resource, Review};
+use plimsoll_study::{BudgetPlan, Decision, DemandRow, Plan, PlannedPool, Resource, Review};
 use plimsoll_units::grouped;
 
-use super::{stop, verdict_cell};
-use crate::chart::service::reserve_chart;
+use super::stop;
+use crate::chart::service::{fan_chart, reserve_chart};
 use crate::cost::dollars as cents;
-use crate::page::{Block, Cell, Section, Table, Tone};
+use crate::launch::{by_requests, demand_word, percent, plan_sentence, tables};
+use crate::page::{Block, Cell, Section, Table, Tile, Tone};
 use crate::plan::{dollars, number, proof_text, sentence, share};
 use crate::text::{plain_percent, shown_level};
 
 pub(super) fn verdict(review: &Review) -> Section {
     let mut own = Section::new("verdict", "Verdict");
-    own.push(Block::Lead(stop(&review.verdict.says)));
+    for (i, line) in headline(review).into_iter().enumerate() {
+        own.push(if i == 0 { Block::Lead(line) } else { Block::Text(line) });
+    }
     own.text(format!("{}.", facts(review).join(" · ")));
-    let answered = |yes: Option<bool>| match yes {
-        Some(true) => Cell { text: "yes".to_owned(), tone: Tone::Good },
-        Some(false) => Cell { text: "NO".to_owned(), tone: Tone::Bad },
-        None => Cell::from("unknown"),
-    };
-    let mut table = Table::new("The answer in two words", &["question", "answer"]);
-    table.row(vec![
-        "Does the fleet of today carry the busiest hour with every promise kept?".into(),
-        answered(review.verdict.today_holds),
-    ]);
-    table.row(vec![
-        "Is there a fleet that does, and can be had?".into(),
-        answered(review.verdict.plan_exists),
-    ]);
-    own.table(table);
+    if let Some(plan) = &review.plan {
+        own.push(Block::Tiles(tiles(review, plan)));
+    }
+    // The demand that runs into the line first.
+    let ahead = &review.ahead;
+    if let Some(chart) = ahead.resources.first().and_then(|own| fan_chart(ahead, own)) {
+        own.push(Block::Chart(Box::new(chart)));
+    }
     if !review.notes.is_empty() {
         let notes = Block::List(review.notes.iter().map(|note| stop(note)).collect());
         own.push(Block::Fold("To know before trusting a number".to_owned(), vec![notes]));
     }
     own
+}
+
+/// The answer in three numbers: what is carried, what that takes, and what it costs.
+fn tiles(review: &Review, plan: &Plan) -> Vec<Tile> {
+    let verdict = &review.verdict;
+    let table = &plan.table;
+    let word = |decision: Decision| Cell {
+        text: decision.word().to_owned(),
+        tone: match decision {
+            Decision::Ready => Tone::Good,
+            Decision::NotReady => Tone::Bad,
+            Decision::TooClose => Tone::Tight,
+            Decision::Unknown => Tone::Plain,
+        },
+    };
+    let blocks = || table.pools.iter().filter(|block| !block.idle);
+    let mut all = vec![Tile {
+        title: format!("Share of the {} that today's fleet carries", demand_word(table)),
+        number: percent(&table.fleet.today),
+        word: word(verdict.today),
+        bars: blocks()
+            .filter_map(|block| {
+                let reach = &block.rows.first()?.today;
+                let share = if reach.beyond { 1.0 } else { reach.covers? };
+                Some((block.pool.clone(), share, percent(reach)))
+            })
+            .collect(),
+        note: "Step-time error is not included.".to_owned(),
+    }];
+    if !plan.pools.is_empty() {
+        let sum = |of: &dyn Fn(&PlannedPool) -> u64| plan.pools.iter().map(of).sum::<u64>();
+        let (now, total) = (sum(&|p| p.replicas.now.into()), sum(&|p| p.replicas.total.into()));
+        let gpus = sum(&|p| u64::from(p.replicas.now) * p.parallelism.devices);
+        let carry = sum(&|p| (p.replicas.steady + p.replicas.forecast).into());
+        all.push(Tile {
+            title: "Replicas planned, and had".to_owned(),
+            number: format!("{} planned, {} had", grouped(total), grouped(now)),
+            word: word(verdict.plan),
+            bars: blocks()
+                .map(|block| {
+                    let (now, planned) = (block.replicas_now, block.replicas_planned);
+                    let share = f64::from(now) / f64::from(planned.max(1));
+                    (block.pool.clone(), share, format!("{now} of {planned}"))
+                })
+                .collect(),
+            note: format!(
+                "{} GPUs, not {}. {} of {} replicas are reserve.",
+                grouped(sum(&|p| p.devices)),
+                grouped(gpus),
+                grouped(total.saturating_sub(carry)),
+                grouped(total)
+            ),
+        });
+    }
+    let over = match (verdict.over_caps.is_empty(), plan.budget.usd_per_month) {
+        (false, _) => Cell { text: "OVER CAP".to_owned(), tone: Tone::Tight },
+        (true, Some(_)) => Cell::from(""),
+        (true, None) => Cell::from("a price is missing"),
+    };
+    let caps = table.shared.iter().filter(|row| row.name.starts_with("budget."));
+    all.push(Tile {
+        title: "Cost of the plan".to_owned(),
+        number: plan
+            .budget
+            .usd_per_month
+            .map_or("?".to_owned(), |usd| format!("{} a month", dollars(usd))),
+        word: over,
+        bars: caps
+            .filter_map(|row| {
+                let name = if row.name == "budget.hourly" { "an hour" } else { "a month" };
+                let cap = format!("{} cap", dollars(row.limit));
+                Some((name.to_owned(), row.planned? / row.limit.max(1e-9), cap))
+            })
+            .collect(),
+        note: plan
+            .budget
+            .today_usd_per_month
+            .map_or(String::new(), |usd| format!("Today: {} a month.", dollars(usd))),
+    });
+    all
+}
+
+/// The answer: today's fleet, what it rests on, and the plan.
+pub(super) fn headline(review: &Review) -> Vec<String> {
+    let verdict = &review.verdict;
+    let at = review.plan.as_ref().map_or(String::new(), |plan| format!(" for {}", plan.sized_for));
+    let mut lines = vec![format!("{}{at}. {}", verdict.today.word(), stop(&verdict.says))];
+    if let Some(plan) = &review.plan {
+        lines.push(plan_sentence(plan, verdict.plan));
+    }
+    lines
+}
+
+/// Rows beside the verdicts: what, of today's fleet, of the planned one.
+pub(super) fn summary(plan: &Plan) -> Vec<[String; 3]> {
+    let table = &plan.table;
+    let mut rows = vec![[
+        format!("share of the {} carried", demand_word(table)),
+        percent(&table.fleet.today),
+        percent(&table.fleet.planned),
+    ]];
+    if !plan.pools.is_empty() {
+        let sum = |of: &dyn Fn(&PlannedPool) -> u64| plan.pools.iter().map(of).sum::<u64>();
+        let now = sum(&|pool| u64::from(pool.replicas.now));
+        let planned = sum(&|pool| u64::from(pool.replicas.total));
+        rows.push(["replicas".to_owned(), grouped(now), grouped(planned)]);
+        let now = sum(&|pool| u64::from(pool.replicas.now) * pool.parallelism.devices);
+        rows.push(["GPUs".to_owned(), grouped(now), grouped(sum(&|pool| pool.devices))]);
+    }
+    let unknown = || "?".to_owned();
+    rows.push([
+        "cost a month".to_owned(),
+        plan.budget.today_usd_per_month.map_or_else(unknown, dollars),
+        plan.budget.usd_per_month.map_or_else(unknown, dollars),
+    ]);
+    rows
 }
 
 /// What the numbers are of.
@@ -47,7 +159,7 @@ pub(super) fn facts(review: &Review) -> Vec<String> {
 }
 
 pub(super) fn launch(review: &Review) -> Section {
-    let mut own = Section::new("launch", "What runs out first");
+    let mut own = Section::new("launch", "The launch table");
     let window = review.demand.window_s;
     own.text(match &review.launch_from {
         Some(from) => format!(
@@ -60,17 +172,14 @@ pub(super) fn launch(review: &Review) -> Section {
         ),
     });
     if let Some(plan) = &review.plan {
-        own.table(launch_table(plan));
-        if let Some(text) = first_to_run_out(plan) {
-            own.text(text);
+        for table in tables(plan) {
+            own.table(table);
         }
         own.text(
-            "A line moves one lever, the rest as in the baseline: more replicas do not move one that a single request reaches. `mix` moves all of it, at the launch, and decides. Under 15% is tight.",
+            "A pool carries a multiple of the launch's own mix: the largest load at which it, by itself, keeps every promise. Prompt and output tokens are what it could do of each with all of that time; the row of the cause is the load line itself. Under 15% of headroom is tight.",
         );
-        if let Some(cliff) = plan.cliff {
-            own.text(format!(
-                "The planned fleet breaks its first promise at about {cliff:.1} times the planned demand."
-            ));
+        if let Some(text) = by_requests(review) {
+            own.text(text);
         }
     }
     let demand = demand_table(review);
@@ -81,74 +190,6 @@ pub(super) fn launch(review: &Review) -> Section {
         own.table(demand);
     }
     own
-}
-
-fn launch_table(plan: &Plan) -> Table {
-    let first = plan.first_to_run_out.as_ref();
-    let columns = [
-        "resource",
-        ">baseline p95",
-        ">launch p95",
-        ">line today",
-        "headroom today",
-        ">line planned",
-        "headroom planned",
-        "runs out",
-    ];
-    let mut table =
-        Table::new("The launch table: the fleet of today and the planned one", &columns);
-    let maybe = |value: Option<f64>| Cell::from(value.map_or("-".to_owned(), number));
-    let judged = |pct: Option<f64>, verdict| {
-        let mut cell = verdict_cell(verdict);
-        if let Some(pct) = pct {
-            cell.text = format!("{pct:+.0}% {}", cell.text).trim_end().to_owned();
-        }
-        cell
-    };
-    for row in &plan.resources {
-        let is_first = first.is_some_and(|first| first.resource == row.name);
-        let when = match (is_first, &row.runs_out_at) {
-            (true, Some(at)) => format!("first to run out, {at}"),
-            (true, None) => "first to run out".to_owned(),
-            (false, Some(at)) => format!("from {at}"),
-            (false, None) => String::new(),
-        };
-        table.row(vec![
-            format!("{}, {}", row.name.replace('_', " "), row.unit).into(),
-            maybe(row.baseline_p95),
-            maybe(row.launch_p95),
-            maybe(row.load_line_now),
-            judged(row.headroom_pct, Some(row.verdict)),
-            maybe(row.load_line_planned),
-            judged(row.headroom_planned_pct, row.verdict_planned),
-            when.into(),
-        ]);
-    }
-    table
-}
-
-/// What runs out first, when, and what shows it.
-pub(super) fn first_to_run_out(plan: &Plan) -> Option<String> {
-    let first = plan.first_to_run_out.as_ref()?;
-    let name = first.resource.replace('_', " ");
-    let mut text = format!("First to run out: {name}");
-    if let Some(pct) = first.headroom_pct {
-        text.push_str(&format!(", headroom {pct:+.0}%"));
-    }
-    match &first.at {
-        Some(at) => text.push_str(&format!(", from {at}")),
-        None => text.push_str(", not within the horizon"),
-    }
-    if let Some(signal) = &first.first_signal {
-        text.push_str(&format!("; the first signal of it is {signal}"));
-    }
-    if let Some(of) = &first.of {
-        text.push_str(&format!(" at `{of}`"));
-    }
-    if let Some(binds) = &first.binds {
-        text.push_str(&format!(", {} binding", binds.replace('_', " ")));
-    }
-    Some(format!("{text}."))
 }
 
 fn demand_table(review: &Review) -> Table {
@@ -182,7 +223,11 @@ pub(super) fn plan(review: &Review) -> Option<Section> {
     let mut own = Section::new("plan", "The plan and its reserve");
     own.text(format!(
         "{} Sized for {}.",
-        if plan.feasible { "It can be had, and keeps every promise." } else { "NOT FEASIBLE." },
+        if plan.feasible {
+            "Feasible: this fleet keeps every promise and is within quota."
+        } else {
+            "NOT FEASIBLE."
+        },
         plan.sized_for
     ));
     own.list(
@@ -323,7 +368,7 @@ fn alternatives(plan: &Plan) -> Option<Block> {
         return None;
     }
     let mut table = Table::new(
-        "What else would do, and why it was not chosen",
+        "Alternatives, and why each was rejected",
         &["pool", "with", ">replicas", ">cost", "why not"],
     );
     for own in &plan.alternatives {
@@ -340,7 +385,7 @@ fn alternatives(plan: &Plan) -> Option<Block> {
             why.into(),
         ]);
     }
-    Some(Block::Fold("What else would do".to_owned(), vec![Block::Table(table)]))
+    Some(Block::Fold("Alternatives".to_owned(), vec![Block::Table(table)]))
 }
 
 fn limits(plan: &Plan) -> Option<Block> {
@@ -453,7 +498,7 @@ pub(super) fn month(budget: &BudgetPlan) -> String {
     });
     let how = if budget.follows {
         format!(
-            ", with the floors of the calendar; {} were the peak's fleet kept all the time",
+            " with replicas by the calendar; {} if the planned fleet ran all month",
             dollars(fixed)
         )
     } else {

@@ -7,11 +7,11 @@ use super::stop;
 use crate::chart::hard::{cost_chart, stress_chart, tornado_chart};
 use crate::cost::dollars as cents;
 use crate::page::{Block, Cell, Section, Table, Tone};
-use crate::stress::{breaks, dollars, end, guarded, most_moved, share};
+use crate::stress::{about_times, breaks, dollars, end, guarded, most_moved, share};
 
 pub(super) fn stress(review: &Review) -> Option<Section> {
     let result = review.stress.as_ref()?;
-    let mut own = Section::new("stress", "Hard times");
+    let mut own = Section::new("stress", "Stress scenarios");
     own.text(format!("Compared with {}.", result.at));
     stress_blocks(&mut own, result);
     Some(own)
@@ -20,7 +20,7 @@ pub(super) fn stress(review: &Review) -> Option<Section> {
 /// The table of hard times, what does not apply, the chart, and ways in which plans fail.
 pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressResult) {
     let columns = [
-        "hard time",
+        "scenario",
         "good today",
         "good planned",
         ">carries today",
@@ -31,9 +31,9 @@ pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressRe
         "first to break planned",
         "owner",
     ];
-    let caption = "Hard times: `good` is of the class that has least of what it was promised; `carries` is how many times that demand a fleet carries with every promise kept";
+    let caption = "Stress scenarios: `good` is of the class that has least of what it was promised; `carries` is how many times that demand a fleet carries with every promise kept, to about a tenth";
     let mut table = Table::new(caption, &columns);
-    let carries = |times: Option<f64>| times.map_or("-".to_owned(), |times| format!("{times:.2}x"));
+    let carries = |times: Option<f64>| times.map_or("-".to_owned(), about_times);
     let tried = || result.scenarios.iter().filter(|own| own.not_applicable.is_none());
     for own in tried() {
         let good = &own.attainment;

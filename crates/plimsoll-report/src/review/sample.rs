@@ -23,14 +23,22 @@ pub(crate) fn review() -> Review {
         baseline_from: "Tue 2026-11-17 14:00 UTC".to_owned(),
         launch_from: Some("Wed 2026-11-18 15:00 UTC".to_owned()),
         verdict: ReviewVerdict {
-            today_holds: Some(false),
-            plan_exists: Some(true),
-            says: "today's 8 replicas do not carry the launch: output tokens run out first, from Wed 2026-11-18 15:00 UTC; 13 replicas of `chat` would, for $61,000 a month".to_owned(),
+            today: Decision::NotReady,
+            plan: Decision::Ready,
+            over_caps: vec!["budget.monthly".to_owned()],
+            because: vec!["over the cap `budget.monthly`".to_owned()],
+            says: "Today's fleet carries 69% of the launch. `chat` runs out first: decode."
+                .to_owned(),
         },
         demand: demand(),
         plan: Some(plan()),
         stress: Some(stress_result()),
         cost: Some(cost()),
+        dear_classes: vec![DearClass {
+            class: "chat".to_owned(),
+            usd_per_success: 1.33,
+            value_usd: 0.4,
+        }],
         curves: vec![curve("today", 8, 1.0), curve("planned", 13, 1.6)],
         memory: vec![fit()],
         resident_kv_tokens_now: vec![3_200_000],
@@ -104,6 +112,7 @@ fn demand() -> Demand {
         launch: Some(level(mean * 1.7)),
     };
     Demand {
+        pools: Vec::new(),
         window_s: 10.0,
         runs: 8,
         baseline_hour: BusyHour { index: 38, tasks_per_draw: 1 },
@@ -116,21 +125,101 @@ fn demand() -> Demand {
     }
 }
 
-fn resource(name: &str, unit: &str, demand: f64, verdict: RowVerdict) -> ResourceRow {
-    ResourceRow {
-        name: name.to_owned(),
-        unit: unit.to_owned(),
-        baseline_p95: Some(demand),
-        launch_p95: Some(demand * 1.7),
-        load_line_now: Some(demand * 1.3),
-        load_line_planned: Some(demand * 2.1),
-        headroom_pct: Some(-31.0),
-        headroom_planned_pct: Some(19.0),
-        verdict,
-        verdict_planned: Some(RowVerdict::Ok),
+fn reach(carries: f64, covers: f64) -> Reach {
+    Reach { carries: Some(carries), covers: Some(covers), beyond: false }
+}
+
+fn row(resource: &'static str, demand: f64, covers: f64, verdict: RowVerdict) -> TableRow {
+    let of = |covers: f64| reach(demand * covers, covers);
+    TableRow {
+        resource,
+        unit: "1/s",
+        provenance: "modeled",
+        source: None,
+        baseline: Some(demand / 1.7),
+        launch: Some(demand),
+        today: of(covers),
+        planned: of(covers * 2.0),
+        planned_with_loss: Some(of(covers * 1.8)),
+        verdict_today: verdict,
+        verdict_planned: RowVerdict::Ok,
+        is_cause: verdict == RowVerdict::Shortfall,
         runs_out_at: (verdict == RowVerdict::Shortfall)
             .then(|| "Wed 2026-11-18 15:00 UTC".to_owned()),
-        runs_out_hour: Some(63),
+    }
+}
+
+fn table() -> LaunchTable {
+    let lost = Reach { carries: None, ..reach(0.0, 1.24) };
+    LaunchTable {
+        has_event: true,
+        fleet: FleetLine {
+            today: Reach { carries: None, ..reach(0.0, 0.69) },
+            verdict_today: LoadVerdict::Fails,
+            planned: Reach { carries: None, ..reach(0.0, 1.38) },
+            verdict_planned: LoadVerdict::Carried,
+            planned_with_loss: Some(lost),
+            loss: Some("a node of chat".to_owned()),
+        },
+        pools: vec![
+            PoolBlock {
+                pool: "chat".to_owned(),
+                replicas_now: 8,
+                replicas_planned: 13,
+                devices_per_replica: 2,
+                idle: false,
+                runs_out_first: true,
+                cause: Some(Cause::Decode),
+                first_signal: Some("tpot".to_owned()),
+                loss: Some("a node of chat".to_owned()),
+                rows: vec![
+                    row("requests", 88.4, 0.69, RowVerdict::Shortfall),
+                    row("output_tokens", 1_234_567.0, 0.69, RowVerdict::Shortfall),
+                    row("active_kv_tokens", 2_456_000.0, 0.9, RowVerdict::MemoryRisk),
+                    row("sequences", 61.0, 9.4, RowVerdict::Ok),
+                ],
+            },
+            PoolBlock {
+                pool: "spare".to_owned(),
+                replicas_now: 1,
+                replicas_planned: 1,
+                devices_per_replica: 1,
+                idle: true,
+                runs_out_first: false,
+                cause: None,
+                first_signal: None,
+                loss: None,
+                rows: Vec::new(),
+            },
+        ],
+        shared: vec![
+            SharedRow {
+                name: "budget.monthly".to_owned(),
+                unit: "USD a month".to_owned(),
+                planned: Some(44_123.0),
+                limit: 40_000.0,
+                reach: reach(40_000.0, 0.907),
+                verdict: RowVerdict::OverCap,
+                trips_at: Some("Sat 2026-12-12 08:00 UTC".to_owned()),
+            },
+            SharedRow {
+                name: "provider.a provider with a very long name.rpm".to_owned(),
+                unit: "requests a minute".to_owned(),
+                planned: Some(0.0),
+                limit: 5_000.0,
+                reach: Reach { carries: None, covers: None, beyond: true },
+                verdict: RowVerdict::Idle,
+                trips_at: None,
+            },
+        ],
+        runs_out_first: Some(RunsOutFirst {
+            of: Some("chat".to_owned()),
+            cause: Some(Cause::Decode),
+            first_signal: Some("tpot".to_owned()),
+            covers: Some(0.69),
+            at: Some("Wed 2026-11-18 15:00 UTC".to_owned()),
+            hour: Some(63),
+        }),
     }
 }
 
@@ -221,20 +310,7 @@ fn plan() -> Plan {
             linear_programmes: 3,
             dominated: 1,
         }),
-        resources: vec![
-            resource("requests", "/s", 52.0, RowVerdict::Tight),
-            resource("output_tokens", "/s", 1_234_567.0, RowVerdict::Shortfall),
-            resource("a_provider_with_a_very_long_name_rpm", "/min", 52.0, RowVerdict::Ok),
-        ],
-        first_to_run_out: Some(FirstToRunOut {
-            resource: "output_tokens".to_owned(),
-            headroom_pct: Some(-31.0),
-            at: Some("Wed 2026-11-18 15:00 UTC".to_owned()),
-            binds: Some("memory_bandwidth".to_owned()),
-            of: Some("chat".to_owned()),
-            first_signal: Some("tpot".to_owned()),
-        }),
-        cliff: Some(1.4),
+        table: table(),
         lines: Vec::new(),
         limits: Vec::new(),
         scaling: ScalingPlan {
@@ -250,6 +326,7 @@ fn plan() -> Plan {
             follows: true,
             usd_per_month: Some(44_123.0),
             interval: span(39_000.0, 44_123.0),
+            today_usd_per_month: Some(27_100.0),
             static_usd_per_month: Some(61_320.0),
             by_hour: Vec::new(),
             caps: vec![

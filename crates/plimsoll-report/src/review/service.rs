@@ -119,8 +119,9 @@ pub(super) fn ahead(review: &Review) -> Option<Section> {
         "The fullest hour at each level, against the load lines",
         &["resource", "unit", "level", ">fullest hour", ">line today", ">line planned"],
     );
-    for resource in &ahead.resources {
-        if let Some(chart) = fan_chart(ahead, resource) {
+    for (i, resource) in ahead.resources.iter().enumerate() {
+        // The first stands beside the verdict.
+        if let Some(chart) = fan_chart(ahead, resource).filter(|_| i > 0) {
             own.push(Block::Chart(Box::new(chart)));
         }
         for band in &resource.bands {

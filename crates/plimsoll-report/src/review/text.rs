@@ -3,54 +3,61 @@
 use plimsoll_study::{LoadVerdict, Plan, Review, StressResult};
 use plimsoll_units::grouped;
 
-use super::decide::{facts, first_to_run_out, month, success};
+use super::decide::{facts, month, success, summary};
 use super::stop;
-use crate::plan::number;
-use crate::stress::breaks;
+use crate::launch::{by_requests, lines, plan_sentence};
+use crate::plan::{dollars, share};
 use crate::text::{Heading, aligned, shown_level};
 
 /// Columns of a terminal.
 const WIDE: usize = 80;
-/// The longest name of a resource.
-const NAME: usize = 20;
-/// Hard times that are told one by one; a page tells all of them.
-const HARD: usize = 8;
-/// Rows of the launch table, caps and notes at most, for the same reason.
-const ROWS: usize = 12;
-const CAPS: usize = 3;
-const NOTES: usize = 3;
+/// Where words behind a label begin.
+const LABEL: usize = 10;
+/// Caveats of the first screen.
+const CAVEATS: usize = 3;
 
 /// The first screen.
 pub fn review_text(review: &Review, heading: Heading) -> String {
     let mut screen = Screen { out: String::new(), heading };
-    screen.heading(&review.name);
-    screen.says("", &facts(review).join(" · "));
-    screen.out.push('\n');
-    screen.says("", &stop(&review.verdict.says));
+    let verdict = &review.verdict;
+    let at = review.plan.as_ref().map_or(String::new(), |plan| format!(": {}", plan.sized_for));
+    screen.heading(&format!("{}  {}{at}", verdict.today.word(), review.name));
+    screen.says("", &stop(&verdict.says));
     match &review.plan {
         Some(plan) => {
+            screen.says("", &plan_sentence(plan, verdict.plan));
+            screen
+                .says("", &format!("{}; step-time error not included.", facts(review).join(" · ")));
+            summarised(&mut screen, review, plan);
             launch(&mut screen, review, plan);
-            planned(&mut screen, plan);
+            obstacles(&mut screen, plan);
         }
-        None => demand(&mut screen, review),
-    }
-    if let Some(result) = &review.stress {
-        stress(&mut screen, result);
-    }
-    cost(&mut screen, review);
-    if !review.notes.is_empty() {
-        screen.out.push('\n');
-        for note in review.notes.iter().take(NOTES) {
-            screen.says("  ", &format!("Note: {}", stop(note)));
+        None => {
+            screen.says("", &facts(review).join(" · "));
+            demand(&mut screen, review);
         }
-        screen.more(review.notes.len(), NOTES, "notes");
     }
     screen.out.push('\n');
-    screen.says(
-        "",
+    if let Some(result) = &review.stress {
+        screen.labelled("Stress", &stress(result));
+    }
+    if let Some(text) = cost(review) {
+        screen.labelled("Cost", &text);
+    }
+    for (caveat, label) in caveats(review).iter().zip(["Caveats", "", ""]) {
+        screen.labelled(label, &stop(caveat));
+    }
+    for (what, label) in
+        to_do(review).iter().zip(["To do"].into_iter().chain(std::iter::repeat("")))
+    {
+        screen.labelled(label, &stop(what));
+    }
+    screen.labelled(
+        "More",
         &format!(
-            "Rests on {} assumptions. `--html FILE` has all of it with charts, `--markdown` for a pull request, `--json` for scripts.",
-            grouped(review.assumptions.len() as u64)
+            "`--html FILE`, `--markdown FILE`, `--json`: {} assumptions and all notes ({})",
+            grouped(review.assumptions.len() as u64),
+            review.notes.len()
         ),
     );
     screen.out
@@ -82,6 +89,13 @@ impl Screen {
         }
     }
 
+    /// A line of a table: what stands at its end may be cut.
+    fn line(&mut self, text: &str) {
+        let text = clipped(text.trim_end(), WIDE);
+        self.out.push_str(&self.heading.tinted(&text));
+        self.out.push('\n');
+    }
+
     fn table(&mut self, header: &[&str], rows: &[Vec<String>], right: &[usize]) {
         for line in aligned(header, rows, right).lines() {
             self.out.push_str(&self.heading.tinted(&clipped(line, WIDE)));
@@ -89,49 +103,41 @@ impl Screen {
         }
     }
 
-    fn more(&mut self, all: usize, shown: usize, what: &str) {
-        if all > shown {
-            self.says("  ", &format!("and {} more {what}", all - shown));
+    /// Words behind a label.
+    fn labelled(&mut self, label: &str, text: &str) {
+        let indent = " ".repeat(LABEL);
+        for (i, line) in wrapped(text, &indent).into_iter().enumerate() {
+            let line = if i == 0 { format!("{label:<LABEL$}{}", line.trim_start()) } else { line };
+            self.out.push_str(&self.heading.tinted(&line));
+            self.out.push('\n');
         }
     }
 }
 
+/// Today's fleet beside the planned one.
+fn summarised(screen: &mut Screen, review: &Review, plan: &Plan) {
+    screen.part(&format!("{:<36}{:>10}{:>12}", "", "today", "planned"));
+    let verdict = &review.verdict;
+    for [what, today, planned] in summary(plan) {
+        let note = match what.as_str() {
+            "cost a month" if !verdict.over_caps.is_empty() => "OVER CAP".to_owned(),
+            other if other.starts_with("share") => match verdict.today == verdict.plan {
+                true => verdict.today.word().to_owned(),
+                false => format!("{} -> {}", verdict.today.word(), verdict.plan.word()),
+            },
+            _ => String::new(),
+        };
+        screen.line(&format!("{what:<36}{today:>10}{planned:>12}   {note}"));
+    }
+}
+
 fn launch(screen: &mut Screen, review: &Review, plan: &Plan) {
-    screen.part("what runs out first");
-    let event =
-        review.launch_from.as_ref().map_or(String::new(), |from| format!(", launch from {from}"));
-    let window = review.demand.window_s;
-    screen.says(
-        "",
-        &format!("p95 over {window} s windows: baseline from {}{event}", review.baseline_from),
-    );
-    let maybe = |value: Option<f64>| value.map_or("-".to_owned(), compact);
-    // What decides comes first.
-    let (mix, others): (Vec<_>, Vec<_>) = plan.resources.iter().partition(|row| row.name == "mix");
-    let rows: Vec<Vec<String>> = mix
-        .into_iter()
-        .chain(others)
-        .take(ROWS)
-        .map(|row| {
-            vec![
-                match row.name.as_str() {
-                    "mix" => "requests of the mix".to_owned(),
-                    name => clipped(&name.replace('_', " "), NAME),
-                },
-                maybe(row.baseline_p95),
-                maybe(row.launch_p95),
-                maybe(row.load_line_now),
-                maybe(row.load_line_planned),
-                row.headroom_pct.map_or("-".to_owned(), |pct| format!("{pct:+.0}%")),
-                row.verdict.word().to_owned(),
-            ]
-        })
-        .collect();
-    let header = ["resource", "baseline", "launch", "line now", "planned", "headroom", "today"];
-    screen.table(&header, &rows, &[1, 2, 3, 4, 5]);
-    screen.more(plan.resources.len(), ROWS, "resources");
-    if let Some(first) = first_to_run_out(plan) {
-        screen.says("  ", &first);
+    screen.out.push('\n');
+    for line in lines(plan, review.demand.window_s) {
+        screen.line(&line);
+    }
+    if let Some(text) = by_requests(review) {
+        screen.says("", &text);
     }
 }
 
@@ -153,150 +159,89 @@ fn demand(screen: &mut Screen, review: &Review) {
     screen.table(&["a second", "baseline", "launch"], &rows, &[1, 2]);
 }
 
-fn planned(screen: &mut Screen, plan: &Plan) {
-    screen.part("the plan");
-    if !plan.feasible {
-        screen.says("  ", "NOT FEASIBLE:");
-        for own in &plan.infeasible_because {
-            screen.says("  ", &stop(&format!("  × {}; {}", own.what, own.relax)));
-        }
-    }
-    for pool in &plan.pools {
-        let lines: Vec<String> = pool
-            .reserve
-            .iter()
-            .filter(|line| line.replicas > 0)
-            .map(|line| format!("{} {}", line.replicas, line.name.replace('_', " ")))
-            .collect();
-        let range =
-            pool.interval.filter(|span| span.high > span.low).map_or(String::new(), |span| {
-                format!("; {:.0} to {:.0} carry the planned demand", span.low, span.high)
-            });
-        screen.says(
-            "  ",
-            &format!(
-                "{}: {} -> {} replicas = {}{range}; {} devices",
-                pool.name,
-                pool.replicas.now,
-                pool.replicas.total,
-                lines.join(" + "),
-                grouped(pool.devices)
-            ),
-        );
-    }
-    if plan.pools.is_empty() {
-        screen.says("  ", "hosted models alone");
-    }
-    for order in &plan.budget.orders {
-        let late = if order.too_late { ", WHICH HAS PASSED" } else { "" };
-        screen.says(
-            "  ",
-            &format!(
-                "order {} {} in {} by {}{late}",
-                order.devices, order.accelerator, order.region, order.order_by
-            ),
-        );
+/// What stands in the way of the plan.
+fn obstacles(screen: &mut Screen, plan: &Plan) {
+    for own in &plan.infeasible_because {
+        screen.out.push('\n');
+        screen.says("", &stop(&format!("NOT FEASIBLE: {}; {}", own.what, own.relax)));
     }
 }
 
-fn stress(screen: &mut Screen, result: &StressResult) {
-    screen.part("hard times");
-    let broken: Vec<_> = result
-        .scenarios
+/// In how many stress scenarios the planned fleet holds, and what is left of it in the others.
+pub(super) fn stress(result: &StressResult) -> String {
+    let tried: Vec<_> =
+        result.scenarios.iter().filter(|own| own.not_applicable.is_none()).collect();
+    let holds = tried
         .iter()
-        .filter(|own| own.not_applicable.is_none())
-        .filter(|own| {
-            [own.attainment.verdict_now, own.attainment.verdict_planned]
-                .iter()
-                .any(|verdict| *verdict != Some(LoadVerdict::Carried))
-        })
-        .collect();
-    let tried = result.scenarios.iter().filter(|own| own.not_applicable.is_none()).count();
-    if broken.is_empty() {
-        screen.says("  ", &format!("{tried} tried: none breaks a promise"));
-    }
-    for own in broken.iter().take(HARD) {
-        let side =
-            |name: &str, verdict: Option<LoadVerdict>, by: Option<&plimsoll_study::Breaks>| {
-                match verdict {
-                    Some(LoadVerdict::Fails) => format!("{name} BREAKS ({})", breaks(by)),
-                    Some(LoadVerdict::Carried) => format!("{name} holds"),
-                    Some(LoadVerdict::TooClose) => format!("{name} TOO CLOSE TO CALL"),
-                    None => format!("{name} unknown"),
-                }
+        .filter(|own| own.attainment.verdict_planned == Some(LoadVerdict::Carried))
+        .count();
+    let mut text = format!("the planned fleet holds in {holds} of {} scenarios", tried.len());
+    let others = tried
+        .iter()
+        .filter(|own| own.attainment.verdict_planned != Some(LoadVerdict::Carried))
+        .map(|own| {
+            let close = match own.attainment.verdict_planned {
+                Some(LoadVerdict::TooClose) => ", TOO CLOSE TO CALL",
+                _ => "",
             };
-        let now = side("today", own.attainment.verdict_now, own.first_to_break.now.as_ref());
-        let planned =
-            side("planned", own.attainment.verdict_planned, own.first_to_break.planned.as_ref());
-        screen.says("  ", &format!("{}: {now}; {planned}", own.name));
+            format!("{} {} good{close}", own.name, share(own.attainment.planned))
+        });
+    let others: Vec<String> = others.collect();
+    if !others.is_empty() {
+        text.push_str("; ");
+        text.push_str(&others.join("; "));
     }
-    screen.more(broken.len(), HARD, "that break something");
-    let failed: Vec<&str> = result
-        .failure_shapes
-        .iter()
-        .filter(|shape| shape.pass == Some(false))
-        .map(|shape| shape.name)
-        .collect();
-    let passed = result.failure_shapes.iter().filter(|shape| shape.pass == Some(true)).count();
-    // What cannot happen here is neither.
-    let all = result.failure_shapes.iter().filter(|shape| shape.pass.is_some()).count();
-    let failed =
-        if failed.is_empty() { String::new() } else { format!("; FAIL: {}", failed.join(", ")) };
-    if all > 0 {
-        screen.says(
-            "  ",
-            &format!("failure shapes: the planned fleet passes {passed} of {all}{failed}"),
-        );
-    }
+    text
 }
 
-fn cost(screen: &mut Screen, review: &Review) {
-    let budget = review.plan.as_ref().map(|plan| &plan.budget);
-    if budget.is_none() && review.cost.is_none() {
-        return;
-    }
-    screen.part("what it costs");
-    if review.cost.is_some() {
-        let text = success(review).unwrap_or_else(|| "One success: unknown.".to_owned());
-        screen.says("  ", &text);
-    }
-    let Some(budget) = budget else { return };
-    screen.says("  ", &month(budget));
-    let trips: Vec<_> = budget.caps.iter().filter(|cap| cap.trips_at.is_some()).collect();
-    for cap in trips.iter().take(CAPS) {
-        let at = cap.trips_at.as_deref().unwrap_or_default();
-        let before = if cap.before_capacity == Some(true) { "before" } else { "after" };
-        screen.says(
-            "  ",
-            &format!(
-                "{} of {} {} TRIPS {at}, {before} the replicas of today are too few",
-                cap.name,
-                number(cap.limit),
-                cap.unit
-            ),
-        );
-    }
-    screen.more(trips.len(), CAPS, "caps that trip");
-    if trips.is_empty() && !budget.caps.is_empty() {
-        screen.says("  ", &format!("no cap of {} trips", budget.caps.len()));
-    }
+/// What a month and a success cost.
+pub(super) fn cost(review: &Review) -> Option<String> {
+    let parts: Vec<String> = [
+        review.plan.as_ref().map(|plan| month(&plan.budget)),
+        review.cost.as_ref().and_then(|_| success(review)),
+        // Within the cap the number above says all.
+        review
+            .cost
+            .as_ref()
+            .and_then(|cost| cost.budget.as_ref())
+            .filter(|budget| budget.verdict == "over")
+            .map(|budget| format!("OVER CAP: {}", stop(&budget.says))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// Three digits with a letter for the rest, for a narrow column.
-fn compact(value: f64) -> String {
-    let (value, letter) = match value.abs() {
-        v if v >= 999.5e9 => (value / 1e12, "T"),
-        v if v >= 999.5e6 => (value / 1e9, "G"),
-        v if v >= 999.5e3 => (value / 1e6, "M"),
-        v if v >= 9_999.5 => (value / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let digits = match value.abs() {
-        v if v.fract() == 0.0 || v >= 99.95 => 0,
-        v if v >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$}{letter}")
+/// What matters most of what a reader should know: three at most.
+fn caveats(review: &Review) -> Vec<String> {
+    let dear = review.dear_classes.iter().map(|class| {
+        format!(
+            "a success of `{}` costs {} and is worth {} (its `value`)",
+            class.class,
+            crate::cost::dollars(class.usd_per_success),
+            crate::cost::dollars(class.value_usd)
+        )
+    });
+    dear.chain(review.notes.iter().cloned()).take(CAVEATS).collect()
+}
+
+/// What must be done for the plan.
+fn to_do(review: &Review) -> Vec<String> {
+    let Some(plan) = &review.plan else { return Vec::new() };
+    let orders = plan.budget.orders.iter().map(|order| {
+        let late = if order.too_late { ", WHICH HAS PASSED" } else { "" };
+        format!(
+            "order {} {} in {} by {}{late}",
+            order.devices, order.accelerator, order.region, order.order_by
+        )
+    });
+    let over = plan.table.shared.iter().filter(|row| review.verdict.over_caps.contains(&row.name));
+    let over = over.filter_map(|row| {
+        let planned = row.planned?;
+        Some(format!("raise `{}` by {}, or plan for less", row.name, dollars(planned - row.limit)))
+    });
+    orders.chain(over).collect()
 }
 
 /// As much of a text as fits.
@@ -332,7 +277,7 @@ fn wrapped(text: &str, indent: &str) -> Vec<String> {
                 line.extend(word.chars().take(room));
                 word = rest;
             }
-            lines.push(std::mem::replace(&mut line, format!("{indent}  ")));
+            lines.push(std::mem::replace(&mut line, indent.to_owned()));
             empty = true;
         }
     }

@@ -121,7 +121,7 @@ choice! {
 }
 
 table! {
-    /// A hard time to try. One that is called like a standard one takes its place.
+    /// A stress scenario. One that is called like a standard one takes its place.
     pub struct Stress = "stress" {
         /// What tables call it.
         name: Name, required;

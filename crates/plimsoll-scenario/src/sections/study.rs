@@ -4,8 +4,8 @@ use plimsoll_units::{Fraction, Seconds};
 
 use crate::read::{Reader, Whole, choice, table};
 use crate::sections::{
-    Autoscaling, Budget, Change, Class, Costs, Event, Incident, Pool, Prices, Provider, Region,
-    Route, Stress, Tool,
+    Autoscaling, Budget, Change, Class, Costs, Event, Incident, Line, Pool, Prices, Provider,
+    Region, Route, Stress, Tool,
 };
 use crate::values::{Day, Moment, UtcOffset};
 
@@ -24,6 +24,8 @@ table! {
         route: Route, list("every class goes to the first pool, or to the first provider where there is no pool");
         /// Replicas of one model on one accelerator with one engine configuration.
         pool: Pool, list("nothing is served on devices of one's own");
+        /// What pools were measured to carry.
+        line: Line, list("load lines are simulated");
         /// Where devices may be had, how many, how fast.
         region: Region, list("one region without quota");
         /// Hosted models that are paid by the token, under rate limits.
@@ -36,8 +38,8 @@ table! {
         costs: Costs, optional("only devices and tokens are counted");
         /// What may be spent.
         budget: Budget, optional("no cap is checked");
-        /// Hard times to try, beside the standard ones.
-        stress: Stress, list("only the standard stresses are run");
+        /// Stress scenarios to try, beside the standard ones.
+        stress: Stress, list("only the standard stress scenarios are run");
         /// What goes wrong while the fleet is simulated.
         incident: Incident, list("only failures by chance happen");
         /// Proposed optimisations to weigh.

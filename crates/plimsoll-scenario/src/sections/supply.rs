@@ -7,9 +7,51 @@ use plimsoll_units::{Bytes, BytesPerSecond, Factor, Fraction, Seconds, Tokens, U
 use crate::read::{Reader, Whole, choice, clip, table};
 use crate::sections::Scenario;
 use crate::values::{
-    AcceleratorName, ClassName, EngineName, InstanceName, ModelName, Name, PoolName, RegionName,
-    ReplicaCount, Spread, TargetName,
+    AcceleratorName, ClassName, Day, EngineName, InstanceName, ModelName, Name, Plain, PoolName,
+    RegionName, ReplicaCount, Spread, TargetName,
 };
+
+choice! {
+    /// What a pool was measured to carry.
+    pub enum LineResource {
+        /// Requests a second, in the mix that they came in.
+        Requests = "requests",
+        /// Prompt tokens a second that no cache holds.
+        FreshPromptTokens = "fresh_prompt_tokens",
+        /// Output tokens a second.
+        OutputTokens = "output_tokens",
+        /// KV tokens of running requests.
+        ActiveKvTokens = "active_kv_tokens",
+    }
+}
+
+table! {
+    /// What a pool was measured to carry, such as by a load test: it takes the place of what is computed, and grows with the replicas.
+    pub struct Line = "line", check line_makes_sense {
+        /// The pool.
+        pool: PoolName, required;
+        /// Of what.
+        resource: LineResource, required;
+        /// How much of it all of these replicas carry with every promise kept; a second, where it comes and goes.
+        carries: Plain, required;
+        /// How many replicas it was measured on.
+        replicas: Whole<1, 1_000_000>, required;
+        /// Who measured it, and how.
+        source: String, required;
+        /// When.
+        as_of: Day, optional("not said");
+    }
+}
+
+fn line_makes_sense(line: &Line, reader: &mut Reader<'_>) {
+    if line.carries.get() <= 0.0 {
+        let diagnostic = reader
+            .at_key("carries", "out-of-range", "a measured line carries more than nothing".to_owned())
+            .label("not above 0")
+            .help("write what was measured, such as `carries = 400`; a pool that carries nothing has no line");
+        reader.report(diagnostic);
+    }
+}
 
 table! {
     /// Which classes are served where.

@@ -154,7 +154,7 @@ impl Replica<'_> {
         if steps > skipped {
             peak(&mut self.peaks, handed_out, piece.at(context + (steps - skipped - 1) * count));
         }
-        for step in 0..steps - skipped {
+        for step in 0..if watch.hears_gaps() { steps - skipped } else { 0 } {
             let time = piece.at(context + step * count);
             for (class, n) in (0u16..).zip(&self.by_class).filter(|(_, n)| **n > 0) {
                 watch.gap(class, time, Pace::Decodes, *n);

@@ -20,6 +20,10 @@ pub trait FleetWatch {
     fn attempt(&mut self, _attempt: &Attempt<'_>) {}
     /// A task's call of a tool is over, or nobody waits for it any more.
     fn tool(&mut self, _tool: usize, _used: &ToolUse) {}
+    /// Whether gaps are listened to: where they are not, they are not worked out.
+    fn hears_gaps(&self) -> bool {
+        true
+    }
     /// So many sequences of a class got their next tokens from a pool this long after the ones before, and what decided that.
     fn gap(&mut self, _pool: usize, _class: u16, _ps: u64, _pace: Pace, _count: u64) {}
     /// A replica took steps.

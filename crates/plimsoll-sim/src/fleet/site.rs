@@ -168,6 +168,10 @@ pub(super) struct Tell<'t, W> {
 }
 
 impl<W: FleetWatch> Watch for Tell<'_, W> {
+    fn hears_gaps(&self) -> bool {
+        self.watch.hears_gaps()
+    }
+
     fn gap(&mut self, class: u16, ps: u64, pace: Pace, count: u64) {
         self.watch.gap(self.pool, class, ps, pace, count);
     }

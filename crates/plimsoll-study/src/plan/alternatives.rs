@@ -114,7 +114,7 @@ pub(crate) fn tried(
         }
         let (carry, one) = carries[candidate.pool];
         // As many times as many as one of the plan's carries more than one of these.
-        let own = question.one(candidate.pool, None)?;
+        let own = question.one(candidate.pool, one)?;
         let carry = own.zip(one).map(|(own, one)| {
             let times = f64::from(carry) * one / own;
             (times - 1e-6).ceil().max(1.0) as u32
@@ -429,7 +429,8 @@ fn disaggregated(
         return Ok(Some(own));
     }
     // What one reader and one writer carry says how many of each there would be.
-    let Some((reads, writes)) = question.one(pool, None)?.zip(question.one(to, None)?) else {
+    let about = one.map(|one| 2.0 * one);
+    let Some((reads, writes)) = question.one(pool, about)?.zip(question.one(to, about)?) else {
         return Ok(None);
     };
     // As much better as the plan's crew is than its parts.

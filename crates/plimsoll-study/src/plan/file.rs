@@ -6,10 +6,10 @@ use super::line::PoolLine;
 use super::reserve::Replicas;
 use super::result::Parallelism;
 
-/// The parts of `plimsoll/plan/v1` that are used after a plan was made. What else is in it is not read.
+/// The parts of `plimsoll/plan/v1` and `v2` that are used after a plan was made. What else is in it is not read.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct PlanFile {
-    /// `plimsoll/plan/v1`.
+    /// `plimsoll/plan/v1` or `plimsoll/plan/v2`.
     pub schema: String,
     /// Names the plan.
     pub id: String,

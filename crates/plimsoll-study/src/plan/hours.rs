@@ -20,7 +20,7 @@ pub(crate) struct Hours {
     pub(crate) median: Vec<u32>,
     /// Floors of the calendar: few windows that hold all of that, and the reserve.
     pub(crate) floors: Floors,
-    /// Replicas of each hour by these.
+    /// Replicas of each hour that are paid for: by floors of each week.
     pub(crate) kept: Vec<u32>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn hours(input: &PlanInput<'_>, asked: &Asked, pool: usize, size: &Po
     let changed = |hour: usize| {
         planned.iter().any(|c| c.class.hours.get(hour).is_some_and(|h| h.shift != Shift::NONE))
     };
-    let count = input.classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
+    let count = asked.fleet.classes.iter().map(|c| c.class.hours.len()).max().unwrap_or(0);
     let need = |classes: &[&SimulatedClass], hour: usize| {
         let now = work(classes, hour, true);
         let (crew, at) = match plain {
@@ -63,8 +63,16 @@ pub(crate) fn hours(input: &PlanInput<'_>, asked: &Asked, pool: usize, size: &Po
     // Where there is no price, hours of replicas are counted.
     let price = facts.replica_usd_per_hour.unwrap_or(1.0);
     let price = UsdPerHour::picos((price * 1e12).round() as u64);
-    let floors = Floors::fewest(&with, WINDOWS, WORTH, price);
-    let kept = (0..count).map(|hour| floors.floor_at(hour)).collect();
+    let horizon = input.classes.iter().map(|class| class.hours.len()).max().unwrap_or(count);
+    let floors = Floors::fewest(&with[..horizon.min(count)], WINDOWS, WORTH, price);
+    // Week by week, so that what a week costs does not depend on how many are looked at.
+    let kept = with
+        .chunks(WEEK)
+        .flat_map(|week| {
+            let floors = Floors::fewest(week, WINDOWS, WORTH, price);
+            (0..week.len()).map(move |hour| floors.floor_at(hour)).collect::<Vec<_>>()
+        })
+        .collect();
     Hours {
         median: (0..count).map(|hour| need(&median, hour)).collect(),
         planned: on,
@@ -73,6 +81,8 @@ pub(crate) fn hours(input: &PlanInput<'_>, asked: &Asked, pool: usize, size: &Po
     }
 }
 
+/// Hours of a week.
+const WEEK: usize = 168;
 /// Windows of floors at most, and what another must save to be worth it.
 const WINDOWS: usize = 8;
 const WORTH: f64 = 0.02;

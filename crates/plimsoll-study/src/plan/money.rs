@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_workload::Class;
 use serde::Serialize;
 
 use super::hours::Hours;
@@ -30,6 +31,8 @@ pub struct BudgetPlan {
     pub follows: bool,
     /// In a month of 730 hours, with the floors of the calendar and all of the reserve where replicas follow them.
     pub usd_per_month: Option<f64>,
+    /// In a month, were today's replicas kept, without hosted tokens; none where a price is not known.
+    pub today_usd_per_month: Option<f64>,
     /// From demand at its median to the planned one.
     pub interval: Option<Span>,
     /// In a month, were all planned replicas kept all of the time.
@@ -220,13 +223,15 @@ impl Bill<'_> {
 pub(crate) fn budget(
     input: &PlanInput<'_>,
     sizes: &[PoolSize],
-    hours: &[Hours],
+    (horizon, hours): (&[Hours], &[Hours]),
     (fleet, hosted): (Option<&Fleet>, &Hosted),
 ) -> BudgetPlan {
-    let count = input.classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
+    let classes = input.month.as_ref().map_or(input.classes, |[planned, _]| planned);
+    let count = classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
+    let shown = input.classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
     let bill = Bill { input, sizes, fleet };
-    let rented = Rented::new(input, hosted);
-    let follows = advised(sizes, hours);
+    let rented = Rented::new(input, classes, hosted);
+    let follows = advised(sizes, horizon);
     let kept = |pool: usize, hour: usize| match follows && !input.pools[pool].owned {
         true => hours[pool].kept.get(hour).copied().unwrap_or(0),
         false => sizes[pool].replicas.total,
@@ -237,7 +242,7 @@ pub(crate) fn budget(
         kept(pool, hour).saturating_sub(planned.saturating_sub(median))
     };
     let mut devices: Vec<BTreeMap<(String, String), u64>> = Vec::new();
-    let by_hour: Vec<HourCost> = (0..count)
+    let mut by_hour: Vec<HourCost> = (0..count)
         .map(|hour| {
             let rent = bill.hour(&|pool| kept(pool, hour));
             let low = bill.hour(&|pool| median(pool, hour));
@@ -258,7 +263,7 @@ pub(crate) fn budget(
     let usd_per_month = months.dearest(&by_hour, &|hour| hour.usd);
     let median_month = months.dearest(&by_hour, &|hour| hour.usd_median);
     let peak = bill.hour(&|pool| sizes[pool].replicas.total).usd;
-    let tokens = (0..count)
+    let tokens = (0..shown)
         .map(|hour| rented.usd(hour))
         .try_fold(0.0, |most, usd| Some(f64::max(most, usd?)));
     let peak_usd_per_hour = peak.zip(tokens).map(|(nodes, tokens)| nodes + tokens);
@@ -270,28 +275,29 @@ pub(crate) fn budget(
         n: input.fleet.runs as usize,
     });
     let mut notes = Vec::new();
-    if count < MONTH_HOURS {
-        notes.push(format!(
-            "a month is the horizon and then its last {} again and again",
+    notes.push(match count < MONTH_HOURS {
+        true => format!(
+            "a month is the forecast and then its last {} again and again",
             if count >= WEEK { "seven days".to_owned() } else { format!("{count} hours") }
-        ));
-    } else if count > MONTH_HOURS {
-        notes.push("the month that is shown is the dearest 730 hours of the horizon".to_owned());
-    }
+        ),
+        false => "a month is the dearest 730 hours, events in force until they end".to_owned(),
+    });
     if usd_per_month.is_none() {
         notes.push("a price is missing, so no cap on money can be checked".to_owned());
     }
-    let short = (0..count).find(|hour| {
-        (0..sizes.len()).any(|pool| hours[pool].planned[*hour] > input.pools[pool].now)
+    let short = (0..shown).find(|hour| {
+        (0..sizes.len()).any(|pool| horizon[pool].planned[*hour] > input.pools[pool].now)
     });
     let mut caps = money_caps(input, &by_hour, &months, short);
-    caps.extend(rented.caps(count, short));
-    let quota = quota_caps(input, &devices, short);
+    caps.extend(rented.caps(shown, short));
+    let quota = quota_caps(input, &devices[..shown.min(devices.len())], short);
+    by_hour.truncate(shown);
     caps.extend(quota.0);
     BudgetPlan {
         follows,
         peak_usd_per_hour,
         usd_per_month,
+        today_usd_per_month: if input.pools.is_empty() { usd_per_month } else { today(input) },
         interval,
         static_usd_per_month: peak_usd_per_hour.map(|usd| usd * MONTH),
         caps,
@@ -300,6 +306,15 @@ pub(crate) fn budget(
         by_hour,
         notes,
     }
+}
+
+/// A month of today's nodes.
+fn today(input: &PlanInput<'_>) -> Option<f64> {
+    let each = input.pools.iter().map(|facts| match facts.now {
+        0 => Some(0.0),
+        now => Some(nodes(now, facts) as f64 * facts.node_usd_per_hour?),
+    });
+    each.sum::<Option<f64>>().map(|usd| usd * MONTH)
 }
 
 /// Whether replicas that follow the calendar save enough to be worth it.
@@ -320,7 +335,7 @@ pub(crate) fn saves(sizes: &[PoolSize], hours: &[Hours]) -> f64 {
 /// Less than this is not worth an autoscaler.
 const WORTH_FOLLOWING: f64 = 0.05;
 
-/// Months of a horizon: beyond its end its last week comes again.
+/// Months of some hours: 730 of them in a row. Where there are fewer, the last week comes again.
 struct Months {
     count: usize,
 }
@@ -334,14 +349,26 @@ impl Months {
         self.count - week + (hour - self.count) % week
     }
 
-    /// The dearest month of whole ones from the start on.
+    /// What the 730 hours until the end of each hour cost, from the first hour on.
+    fn sums(
+        &self,
+        by_hour: &[HourCost],
+        of: &dyn Fn(&HourCost) -> Option<f64>,
+    ) -> Option<Vec<f64>> {
+        let usd: Option<Vec<f64>> =
+            (0..self.count.max(MONTH_HOURS)).map(|hour| of(by_hour.get(self.at(hour))?)).collect();
+        let usd = usd?;
+        let mut sum = 0.0;
+        let sums = usd.iter().enumerate().map(|(hour, own)| {
+            sum += own - if hour >= MONTH_HOURS { usd[hour - MONTH_HOURS] } else { 0.0 };
+            sum
+        });
+        Some(sums.collect())
+    }
+
+    /// The dearest month.
     fn dearest(&self, by_hour: &[HourCost], of: &dyn Fn(&HourCost) -> Option<f64>) -> Option<f64> {
-        let months = self.count.div_ceil(MONTH_HOURS).max(1);
-        let month = |m: usize| -> Option<f64> {
-            let hours = m * MONTH_HOURS..(m + 1) * MONTH_HOURS;
-            hours.map(|hour| of(by_hour.get(self.at(hour))?)).sum()
-        };
-        (0..months).map(month).try_fold(0.0, |most, month| Some(f64::max(most, month?)))
+        self.sums(by_hour, of).map(|sums| sums.into_iter().fold(0.0, f64::max))
     }
 }
 
@@ -380,21 +407,10 @@ fn money_caps(
 ) -> Vec<Cap> {
     let mut caps = Vec::new();
     if let Some(limit) = input.caps.monthly_usd {
-        let over = |limit: f64| {
-            let mut sum = 0.0;
-            for hour in 0..months.count.max(MONTH_HOURS) {
-                if hour % MONTH_HOURS == 0 {
-                    sum = 0.0;
-                }
-                sum += by_hour.get(months.at(hour))?.usd?;
-                if sum > limit {
-                    return Some(hour);
-                }
-            }
-            None
-        };
+        let sums = months.sums(by_hour, &|hour| hour.usd);
+        let over = |limit: f64| sums.as_ref()?.iter().position(|sum| *sum > limit);
         let peak = months.dearest(by_hour, &|hour| hour.usd);
-        let why = "nodes and hosted tokens, hour by hour from the start of the horizon on, at planned demand";
+        let why = "nodes and hosted tokens of 730 hours, hour by hour, at planned demand, events in force until they end";
         caps.push(cap(
             input,
             ("budget.monthly".to_owned(), "USD a month", why),
@@ -433,10 +449,10 @@ struct Rented<'a> {
 }
 
 impl<'a> Rented<'a> {
-    fn new(input: &'a PlanInput<'a>, hosted: &'a Hosted) -> Self {
-        let count = input.classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
+    fn new(input: &'a PlanInput<'a>, classes: &[Class], hosted: &'a Hosted) -> Self {
+        let count = classes.iter().map(|class| class.hours.len()).max().unwrap_or(0);
         let work = |hour: usize, events: bool| -> f64 {
-            input.classes.iter().map(|class| class.expected_tokens(hour, events)).sum()
+            classes.iter().map(|class| class.expected_tokens(hour, events)).sum()
         };
         let peak = match input.launch_hour {
             Some(hour) => work(hour, true),

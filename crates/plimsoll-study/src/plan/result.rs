@@ -9,7 +9,7 @@ use super::money::BudgetPlan;
 use super::place::Fleet;
 use super::reserve::Replicas;
 use super::size::{Floor, Proof};
-use super::table::{FirstToRunOut, ResourceRow};
+use super::table::LaunchTable;
 use crate::headroom::Loss;
 use crate::limits::PoolLimits;
 use plimsoll_load::Span;
@@ -28,11 +28,7 @@ pub struct Plan {
     /// Where they are, and what that costs; none where there is no such fleet.
     pub fleet: Option<Fleet>,
     /// The launch table.
-    pub resources: Vec<ResourceRow>,
-    /// What the fleet of today runs out of first.
-    pub first_to_run_out: Option<FirstToRunOut>,
-    /// Times the planned demand at which the planned fleet breaks its first promise: the distance to the cliff. None where none that was tried does.
-    pub cliff: Option<f64>,
+    pub table: LaunchTable,
     /// One replica of each pool at its load line.
     pub lines: Vec<PoolLine>,
     /// What each pool lets in.
@@ -49,6 +45,13 @@ pub struct Plan {
     pub losses: Vec<Loss>,
     /// What the reader should know.
     pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// What stands in its way, of a kind.
+    pub fn obstacles_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Obstacle> {
+        self.infeasible_because.iter().filter(move |obstacle| obstacle.kind == kind)
+    }
 }
 
 /// What stands in the way of a plan.

@@ -37,7 +37,7 @@ pub(crate) struct Sized {
     pub(crate) between: (u32, u32),
     /// Whether not even the most that were looked at are enough.
     pub(crate) too_few: bool,
-    /// Whether no number of replicas keeps every promise.
+    /// Whether no number of replicas keeps every promise, and more of them miss as much.
     pub(crate) no_number: bool,
     /// What was seen with as many replicas as are planned with.
     pub(crate) seen: Option<Simulation>,
@@ -103,7 +103,7 @@ impl<'a> Question<'a> {
         Self { effort: Effort::BRIEF, ..self }
     }
 
-    /// The same where it need not be known how sure the answer is.
+    /// The same where only the answer matters, and not how sure it is.
     pub(crate) fn unsure(self) -> Self {
         Self { effort: Effort { sure: false, ..self.effort }, ..self }
     }
@@ -143,7 +143,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// What share of the demand one replica of a pool carries, about; none where that is none of it. The search begins at about so much, where somebody knows.
+    /// What share of the demand one replica of a pool carries, about; none where that is none of it. The search begins at `about`, or at the demand.
     pub(crate) fn one(&self, pool: usize, about: Option<f64>) -> Result<Option<f64>, StudyError> {
         let fleet = self.with_replicas(pool, 1);
         let line = Question { fleet: &fleet, ..*self }.brief().load().pool_line(pool, about)?;
@@ -165,12 +165,13 @@ impl<'a> Question<'a> {
         }))
     }
 
-    /// Sizes a pool, between the fewest and the most.
+    /// Sizes a pool, between the fewest and the most. What its engines hold is counted over windows of so many seconds.
     pub(crate) fn size(
         &self,
         pool: usize,
         (fewest, most): (u32, u32),
         hint: Option<u32>,
+        window_s: f64,
     ) -> Result<Sized, StudyError> {
         let mut sized = Sized {
             planned: fewest,
@@ -188,16 +189,18 @@ impl<'a> Question<'a> {
             return Ok(sized);
         };
         (sized.breaks_by, sized.binds) = (found.signal, found.cause);
-        if found.no_number {
-            return Ok(Sized { planned: 0, between: (0, 0), no_number: true, ..sized });
+        if found.at.is_none() && found.unloaded.verdict == LoadVerdict::Fails {
+            return Ok(Sized { planned: 0, between: (0, 0), ..sized });
         }
+        sized.no_number = found.no_number;
         sized.too_few = found.n.is_none() && !found.unfinished;
         let n = found.n.unwrap_or(if found.unfinished { hint.unwrap_or(fewest) } else { most });
         sized.planned = n;
         sized.between = (found.between.0.min(n), found.between.1.max(n));
-        // A small crew carries less each; one that is enough may carry any multiple.
+        // A few replicas carry less each than many; one that is enough may carry any multiple.
         sized.one = self.one(pool, (n > 1).then(|| 0.85 / f64::from(n)))?;
-        let fleet = self.with_replicas(pool, n);
+        let mut fleet = self.with_replicas(pool, n);
+        fleet.window = Some(window_s);
         let shown = Question { fleet: &fleet, ..*self }.load();
         sized.seen = shown.pool_shown(pool, 1.0, CALLS_SHOWN, None)?;
         let alone = self.load().pool_alone(pool, CALLS_ALONE)?;

@@ -2,7 +2,7 @@
 
 use plimsoll_sim::Target;
 use plimsoll_stats::in_order;
-use plimsoll_workload::Shift;
+use plimsoll_workload::{Class, Shift};
 
 use super::reserve::{Replicas, UnitOfLoss, failure};
 use super::result::Obstacle;
@@ -10,8 +10,8 @@ use super::size::{Floor, Question, Sized};
 use super::{Facts, PlanInput, TINY};
 use crate::context::Context;
 use plimsoll_load::{
-    Cause, ClassTarget, Effort, LoadVerdict, SimulateInput, SimulatedClass, SimulatedPool,
-    Simulation, StudyError, pools_serving,
+    Cause, ClassTarget, Effort, SimulateInput, SimulatedClass, SimulatedPool, Simulation,
+    StudyError, pools_serving,
 };
 
 /// No pool is looked at with more replicas.
@@ -76,6 +76,19 @@ impl Asked {
         let at = |class: &SimulatedClass| class.class.hours.get(hour).copied();
         let differs = fleet.classes.iter().zip(&median.classes).any(|(a, b)| at(a) != at(b));
         Self { fleet, targets, median, cold, hour, events, differs }
+    }
+
+    /// The same over other hours.
+    pub(crate) fn over(&self, planned: &[Class], median: &[Class]) -> Self {
+        let mut long = self.clone();
+        for (fleet, classes) in [(&mut long.fleet, planned), (&mut long.median, median)] {
+            for own in &mut fleet.classes {
+                if let Some(class) = classes.iter().find(|class| class.name == own.class.name) {
+                    own.class.hours.clone_from(&class.hours);
+                }
+            }
+        }
+        long
     }
 
     /// Whether anything that comes to a pool is cached.
@@ -192,14 +205,14 @@ pub(crate) fn sizes(
     context: Context<'_>,
 ) -> Result<Vec<PoolSize>, StudyError> {
     // Pools are looked at side by side.
-    let facts = input.facts();
+    let (facts, window_s) = (input.facts(), input.demand.window_s);
     let short = asked.on_one_thread();
     let pools = input.pools.len();
     let all = u32::try_from(pools).unwrap_or(u32::MAX);
     let proven = in_order(input.fleet.threads, all, |pool| {
         let pool = pool as usize;
         let range = (facts.pools[pool].fewest.max(1), LOOKED_AT);
-        short.at_quantile(context).size(pool, range, None)
+        short.at_quantile(context).size(pool, range, None, window_s)
     });
     let proven: Vec<Sized> = proven.into_iter().collect::<Result<_, _>>()?;
     let looks = u32::try_from(pools * LOOKS.len()).unwrap_or(u32::MAX);
@@ -226,8 +239,9 @@ pub(crate) fn sizes(
             obstacles.push(Obstacle {
                 kind: "slo",
                 what: format!(
-                    "no number of replicas of pool `{name}` keeps every promise: {} is missed as much with many as with few",
-                    size.own.breaks_by.as_deref().unwrap_or("a promise")
+                    "no number of replicas of pool `{name}` keeps every promise: {} is missed as much with more than {}",
+                    size.own.breaks_by.as_deref().unwrap_or("a promise"),
+                    size.own.planned
                 ),
                 relax: "relax that promise, or look at what binds with `plimsoll curve`".to_owned(),
             });
@@ -416,12 +430,12 @@ fn together(asked: &Asked, sizes: &mut [PoolSize], context: Context<'_>) -> Resu
             pool.life.replicas = size.replicas.carry();
         }
         let whole = Question { fleet: &fleet, ..asked.at_quantile(context) }.load().at(1.0)?;
-        // What chance alone may have done is no reason, and not everything is mended by replicas.
+        // Not everything is mended by replicas.
         let helps = !matches!(
             whole.cause,
             None | Some(Cause::Link | Cause::Provider | Cause::TooLong | Cause::Tool)
         );
-        if whole.verdict != LoadVerdict::Fails || !helps {
+        if whole.keeps || !helps {
             break;
         }
         let named = |pool: &SimulatedPool| whole.of.as_ref() == Some(&pool.name);

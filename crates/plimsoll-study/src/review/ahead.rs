@@ -3,8 +3,8 @@
 use plimsoll_workload::{Class, Shift};
 use serde::Serialize;
 
-use crate::plan::ResourceRow;
 use crate::plan::expected::{digits, per_s};
+use crate::plan::{Plan, Reach};
 use plimsoll_load::{Demand, Resource};
 
 /// What comes, hour by hour.
@@ -31,7 +31,7 @@ pub struct AheadResource {
     pub unit: &'static str,
     /// Means of each hour, level by level, the median first.
     pub bands: Vec<AheadBand>,
-    /// The load line of the fleet of today as an hour's mean: its windows peak as high above it as those of the busiest hour do.
+    /// The load line of today's fleet: what it carries of the launch table's mix, as an hour's mean.
     pub load_line_now: Option<f64>,
     /// The same of the planned fleet.
     pub load_line_planned: Option<f64>,
@@ -46,13 +46,13 @@ pub struct AheadBand {
     pub per_s: Vec<f64>,
 }
 
-/// The demand of classes hour by hour, at each level of what is not known, against the lines of a launch table.
+/// The demand of classes hour by hour, at each level of what is not known, against what fleets carry.
 pub(super) fn ahead(
     from: &'static str,
     start: String,
     levels: &[(f64, Vec<Class>)],
     demand: &Demand,
-    rows: &[ResourceRow],
+    plan: Option<&Plan>,
 ) -> Ahead {
     let median = levels.first().map_or(&[][..], |(_, classes)| classes);
     let hours = median.iter().map(|class| class.hours.len()).max().unwrap_or(0);
@@ -78,24 +78,22 @@ pub(super) fn ahead(
                 .map(|hour| digits(classes.iter().map(|class| per_s(class, hour)[kind]).sum()))
                 .collect(),
         });
-        let row = rows.iter().find(|row| row.name == name);
-        let line = |of: fn(&ResourceRow) -> Option<f64>| {
-            row.and_then(of).and_then(|line| Some(line * mean_of_p95(demand, resource)?))
-        };
+        let mean = mean(demand, resource);
+        let line = |reach: Option<Reach>| Some(digits(reach?.covers? * mean?));
+        let fleet = plan.map(|plan| &plan.table.fleet);
         AheadResource {
             name,
             unit,
             bands: bands.collect(),
-            load_line_now: line(|row| row.load_line_now),
-            load_line_planned: line(|row| row.load_line_planned),
+            load_line_now: line(fleet.map(|fleet| fleet.today)),
+            load_line_planned: line(fleet.map(|fleet| fleet.planned)),
         }
     });
     Ahead { from, start, step_s: 3600, events, resources: resources.collect() }
 }
 
-/// What the mean of the busiest hour is of the 95th percentile over its windows.
-fn mean_of_p95(demand: &Demand, resource: Resource) -> Option<f64> {
+/// The mean of the hour that is planned for.
+fn mean(demand: &Demand, resource: Resource) -> Option<f64> {
     let all = demand.rows.iter().find(|row| row.class.is_none() && row.resource == resource)?;
-    let level = &all.baseline;
-    (level.p95_per_s > 0.0).then(|| level.mean_per_s / level.p95_per_s)
+    Some(all.launch.unwrap_or(all.baseline).mean_per_s)
 }

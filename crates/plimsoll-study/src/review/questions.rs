@@ -2,7 +2,7 @@
 
 use super::verdict::{digits, grouped};
 use super::{Answered, Assumption, Provenance, Review};
-use crate::plan::ResourceRow;
+use crate::plan::Reach;
 use crate::stress::Stressed;
 use plimsoll_load::Resource;
 
@@ -135,14 +135,13 @@ fn cold(review: &Review) -> Option<String> {
 fn retries(review: &Review) -> Option<String> {
     let own = stressed(review, "retry")?;
     let plan = review.plan.as_ref()?;
-    let cliff = plan.cliff.map_or_else(
-        || "no load that was tried breaks the planned fleet".to_owned(),
-        |times| {
-            format!(
-                "the planned fleet breaks its first promise at {times:.2} times the planned demand"
-            )
-        },
-    );
+    let planned = &plan.table.fleet.planned;
+    let cliff = match (planned.beyond, planned.covers) {
+        (false, Some(covers)) => {
+            format!("the planned fleet carries {covers:.2} times the planned demand")
+        }
+        _ => "no load that was tried breaks the planned fleet".to_owned(),
+    };
     Some(format!(
         "When calls come a second time (`{}`), {} of tasks are good today and {} planned, and the planned fleet carries {} that; {cliff}.",
         own.name,
@@ -153,20 +152,18 @@ fn retries(review: &Review) -> Option<String> {
 }
 
 fn first(review: &Review) -> Option<String> {
-    let first = review.plan.as_ref()?.first_to_run_out.as_ref()?;
-    let room = first.headroom_pct.map_or(String::new(), |pct| format!(", headroom {pct:+.0}%"));
-    let when = first.at.as_ref().map_or(String::new(), |at| format!(", on {at}"));
-    let binds = match (&first.binds, &first.of) {
-        (Some(what), Some(of)) => {
-            format!("; what binds in the engines of {of} is {}", what.replace('_', " "))
-        }
-        _ => String::new(),
-    };
+    let first = review.plan.as_ref()?.table.runs_out_first.as_ref()?;
+    let cause = first.cause?.word().replace('_', " ");
+    let of = first.of.as_ref().map_or(String::new(), |of| format!(" of `{of}`"));
+    let carries = first.covers.map_or(String::new(), |covers| {
+        format!("; today's fleet carries {:.0}% of the demand", covers * 100.0)
+    });
+    let when = first.at.as_ref().map_or(String::new(), |at| format!(", too little from {at} on"));
     let signal = first
         .first_signal
         .as_ref()
-        .map_or(String::new(), |signal| format!("; the first promise to go is {signal}"));
-    Some(format!("{}{room}{when}{binds}{signal}.", capital(&first.resource.replace('_', " "))))
+        .map_or(String::new(), |signal| format!("; the first signal is {signal}"));
+    Some(format!("{}{of}{carries}{when}{signal}.", capital(&cause)))
 }
 
 fn capital(text: &str) -> String {
@@ -227,20 +224,15 @@ fn memory(review: &Review) -> Option<String> {
 
 fn operating_point(review: &Review) -> Option<String> {
     let plan = review.plan.as_ref()?;
-    let mix = plan.resources.iter().find(|row| row.name == "mix");
-    let says = |name: &str, line: Option<f64>, room: Option<f64>| {
-        let line = line?;
-        let room = room.map_or(String::new(), |pct| format!(" ({pct:+.0}% headroom)"));
-        Some(format!("{name} up to {} requests/s of this mix{room}", digits(line)))
+    let fleet = &plan.table.fleet;
+    let says = |name: &str, reach: &Reach| {
+        Some(format!("{name} up to {:.0}% of the demand", reach.covers? * 100.0))
     };
-    let of = |mix: &ResourceRow| {
-        let both = [
-            says("the fleet of today", mix.load_line_now, mix.headroom_pct),
-            says("the planned one", mix.load_line_planned, mix.headroom_planned_pct),
-        ];
-        let both: Vec<String> = both.into_iter().flatten().collect();
-        (!both.is_empty()).then(|| both.join(" and "))
-    };
+    let both = [says("today's fleet", &fleet.today), says("the planned one", &fleet.planned)];
+    let both: Vec<String> = both.into_iter().flatten().collect();
+    if both.is_empty() {
+        return None;
+    }
     let peak = review.curves.iter().find(|own| own.fleet == "planned");
     let knee = peak.and_then(|own| {
         let load = own.knee_load?;
@@ -252,7 +244,7 @@ fn operating_point(review: &Review) -> Option<String> {
     });
     Some(format!(
         "Every promise, tails included, is kept by {}{}.",
-        of(mix?)?,
+        both.join(" and "),
         knee.unwrap_or_default()
     ))
 }

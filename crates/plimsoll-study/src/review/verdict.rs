@@ -1,102 +1,132 @@
-//! The answer in one sentence.
+//! The answer: READY, NOT READY or TOO CLOSE TO CALL, for today's fleet and for the planned one.
+
+use plimsoll_load::LoadVerdict;
+use serde::Serialize;
 
 use super::ReviewVerdict;
+use crate::cost::Cost;
 use crate::headroom::RowVerdict;
-use crate::plan::Plan;
+use crate::plan::{Plan, Reach};
 
-/// What a plan comes to.
-pub(super) fn verdict(plan: Option<&Plan>) -> ReviewVerdict {
+/// Whether a fleet may meet the demand. It rests on sampling error alone: step times are taken for right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It keeps every promise.
+    Ready,
+    /// It does not.
+    NotReady,
+    /// Simulation does not tell.
+    TooClose,
+    /// Nothing was concluded.
+    Unknown,
+}
+
+impl Decision {
+    /// As it is printed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "READY",
+            Self::NotReady => "NOT READY",
+            Self::TooClose => "TOO CLOSE TO CALL",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+}
+
+/// What a plan and its cost come to.
+pub(super) fn verdict(plan: Option<&Plan>, cost: Option<&Cost>) -> ReviewVerdict {
+    let unknown = |says: String| ReviewVerdict {
+        today: Decision::Unknown,
+        plan: Decision::Unknown,
+        over_caps: Vec::new(),
+        because: vec![says.clone()],
+        says,
+    };
     let Some(plan) = plan else {
-        return ReviewVerdict {
-            today_holds: None,
-            plan_exists: None,
-            says: "nothing in the scenario serves this demand: give it a pool or a provider, and this page says how much it may carry".to_owned(),
-        };
+        return unknown(
+            "Nothing in the scenario serves this demand. Give it a `[[pool]]` or a `[[provider]]`."
+                .to_owned(),
+        );
     };
-    if plan.infeasible_because.iter().any(|own| own.kind == "time") {
-        return ReviewVerdict {
-            today_holds: None,
-            plan_exists: Some(false),
-            says: "The time was up before everything was looked at: no number here is finished, and nothing follows from it.".to_owned(),
-        };
+    if plan.obstacles_of("time").next().is_some() {
+        return unknown(
+            "Stopped at the time limit: the results are incomplete. Raise it with `--time-limit`."
+                .to_owned(),
+        );
     }
-    let holds = today_holds(plan);
-    let at = &plan.sized_for;
-    let mut says = match holds {
-        Some(true) => format!("The fleet of today carries {at}{}", room(plan)),
-        Some(false) => format!("The fleet of today does not carry {at}{}", short(plan)),
-        None => format!("What the fleet of today carries at {at} is not known"),
+    let fleet = &plan.table.fleet;
+    let of = |reach: &Reach, verdict: LoadVerdict| match (reach.beyond, reach.covers, verdict) {
+        (false, None, _) => Decision::Unknown,
+        (_, _, LoadVerdict::Carried) => Decision::Ready,
+        (_, _, LoadVerdict::Fails) => Decision::NotReady,
+        (_, _, LoadVerdict::TooClose) => Decision::TooClose,
     };
-    says.push_str(&match (plan.feasible, holds) {
-        (true, _) => format!("; planned: {}", planned(plan)),
-        (false, _) => {
-            let first = plan.infeasible_because.first();
-            let why = first.map_or(String::new(), |own| format!(" ({})", own.what));
-            format!("; no fleet that can be had keeps every promise{why}")
+    let today = of(&fleet.today, fleet.verdict_today);
+    let planned = match plan.feasible {
+        true => of(&fleet.planned, fleet.verdict_planned),
+        false => Decision::NotReady,
+    };
+    let over = plan.table.shared.iter().filter(|row| row.verdict == RowVerdict::OverCap);
+    let mut over_caps: Vec<String> = over.map(|row| row.name.clone()).collect();
+    if cost.and_then(|cost| cost.budget.as_ref()).is_some_and(|budget| budget.verdict == "over") {
+        over_caps.push("budget.per_success".to_owned());
+    }
+    let mut because = Vec::new();
+    if today != Decision::Ready {
+        because.push(format!(
+            "today's fleet is {}: it carries {}",
+            today.word(),
+            covers(&fleet.today)
+        ));
+    }
+    if planned != Decision::Ready {
+        because.push(format!("the planned fleet is {}", planned.word()));
+    }
+    because.extend(plan.infeasible_because.iter().map(|obstacle| obstacle.what.clone()));
+    because.extend(over_caps.iter().map(|cap| format!("over the cap `{cap}`")));
+    ReviewVerdict { says: says(plan, today), today, plan: planned, over_caps, because }
+}
+
+/// What a fleet carries, in words: `33% of the launch`.
+fn covers(reach: &Reach) -> String {
+    match (reach.beyond, reach.covers) {
+        (true, _) => "more than ten times the demand".to_owned(),
+        (false, Some(covers)) => format!("{:.0}% of the demand", covers * 100.0),
+        (false, None) => "an unknown share of the demand".to_owned(),
+    }
+}
+
+/// Today's fleet in a sentence or two.
+fn says(plan: &Plan, today: Decision) -> String {
+    let what = if plan.table.has_event { "launch" } else { "busiest hour" };
+    let reach = &plan.table.fleet.today;
+    let mut says = match (reach.beyond, reach.covers) {
+        (true, _) => format!("Today's fleet carries more than ten times the {what}."),
+        (false, Some(covers)) if covers > 0.0 => {
+            format!("Today's fleet carries {:.0}% of the {what}.", covers * 100.0)
         }
-    });
-    says.push('.');
-    ReviewVerdict { today_holds: holds, plan_exists: Some(plan.feasible), says }
-}
-
-/// Whether the fleet of today keeps every promise in the busiest hour: what the whole mix says, or whatever else there is.
-pub(super) fn today_holds(plan: &Plan) -> Option<bool> {
-    let mix = plan.resources.iter().find(|row| row.name == "mix");
-    match mix {
-        Some(mix) => Some(mix.verdict != RowVerdict::Shortfall),
-        None if plan.resources.is_empty() => None,
-        None => Some(plan.resources.iter().all(|row| row.verdict != RowVerdict::Shortfall)),
-    }
-}
-
-/// What is left.
-fn room(plan: &Plan) -> String {
-    let mix = plan.resources.iter().find(|row| row.name == "mix");
-    match mix.and_then(|mix| mix.headroom_pct) {
-        Some(pct) if pct < 15.0 => format!(" with {pct:.0}% to spare, which is tight"),
-        Some(pct) => format!(" with {pct:.0}% to spare"),
-        None => " with every promise kept".to_owned(),
-    }
-}
-
-/// What is missing, and when.
-fn short(plan: &Plan) -> String {
-    let mix = plan.resources.iter().find(|row| row.name == "mix");
-    let asked = mix.and_then(|mix| mix.launch_p95.or(mix.baseline_p95));
-    let line = mix.and_then(|mix| mix.load_line_now);
-    let mut says = match (line, asked) {
-        (Some(line), Some(asked)) => {
-            format!(
-                ": it may be loaded to {} of the {} requests/s that come",
-                digits(line),
-                digits(asked)
-            )
-        }
-        _ => String::new(),
+        (false, Some(_)) => "Today's fleet keeps its promises at no load.".to_owned(),
+        (false, None) => format!("What today's fleet carries of the {what} is not known."),
     };
-    if let Some(first) = &plan.first_to_run_out {
-        let when = first.at.as_ref().map_or(String::new(), |at| format!(" on {at}"));
-        says.push_str(&format!("; {} run out first{when}", first.resource.replace('_', " ")));
+    if let Some(first) = plan.table.runs_out_first.as_ref().filter(|_| today != Decision::Ready) {
+        let cause = first.cause.map_or(String::new(), |cause| cause.word().replace('_', " "));
+        says.push_str(&match &first.of {
+            Some(of) => format!(" `{of}` runs out first: {cause}."),
+            None => format!(" The cause is {cause}."),
+        });
     }
-    says
-}
-
-/// What is planned.
-fn planned(plan: &Plan) -> String {
-    let replicas: Vec<String> = plan
+    let at_risk: Vec<String> = plan
+        .table
         .pools
         .iter()
-        .map(|pool| format!("{} of {} (now {})", pool.replicas.total, pool.name, pool.replicas.now))
+        .filter(|block| block.rows.iter().any(|row| row.verdict_today == RowVerdict::MemoryRisk))
+        .map(|block| format!("`{}`", block.pool))
         .collect();
-    let devices: u64 = plan.pools.iter().map(|pool| pool.devices).sum();
-    let money = plan
-        .budget
-        .usd_per_month
-        .map_or(String::new(), |usd| format!(", about ${} a month", grouped(usd)));
-    match replicas.as_slice() {
-        [] => format!("no device of one's own{money}"),
-        all => format!("{}, {devices} devices with all of the reserve{money}", all.join(" and ")),
+    if !at_risk.is_empty() {
+        says.push_str(&format!(" MEMORY RISK in {}.", at_risk.join(", ")));
     }
+    says
 }
 
 /// Three digits.
@@ -104,7 +134,7 @@ pub(super) fn digits(x: f64) -> String {
     match x {
         _ if x.abs() >= 1000.0 => {
             let scale = 10f64.powi(x.abs().log10().floor() as i32 - 2);
-            grouped((x / scale).round() * scale)
+            plimsoll_units::grouped(((x / scale).round() * scale).round().max(0.0) as u64)
         }
         _ if x.abs() >= 100.0 => format!("{x:.0}"),
         _ if x.abs() >= 10.0 => format!("{x:.1}"),

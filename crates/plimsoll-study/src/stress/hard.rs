@@ -353,11 +353,16 @@ impl<'a> Field<'a> {
         let same = |i: usize| i > 0 && subjects[i].same;
         let wanted: Vec<usize> =
             (0..subjects.len()).filter(|i| subjects[*i].why_not.is_none() && !same(*i)).collect();
-        let sides = side_by_side(self.input.plan.fleet.threads, 2 * wanted.len(), |i| {
+        // The reference as surely as every command asks it; the rest are held against it.
+        let threads = self.input.plan.fleet.threads;
+        let reference = side_by_side(threads, 2, |which| {
+            let (peak, lost) = (&subjects[0].peaks[which], &subjects[0].lost[which]);
+            peak.question(self.context).load_without(lost).lines()
+        })?;
+        let sides = side_by_side(threads, 2 * wanted.len(), |i| {
             let (subject, which) = (&subjects[wanted[i / 2]], i % 2);
-            // Every command asks how much is carried of the reference.
-            let effort = if wanted[i / 2] == 0 { Effort::USUAL } else { Effort::DEMAND };
-            self.side(&subject.peaks[which], &subject.lost[which], effort)
+            let known = (wanted[i / 2] > 0).then_some(&reference[which]);
+            self.side(&subject.peaks[which], &subject.lost[which], known)
         })?;
         let mut sides = sides.into_iter();
         let each = subjects.iter().enumerate().map(|(i, subject)| {
@@ -371,14 +376,39 @@ impl<'a> Field<'a> {
     }
 
     /// A fleet at an hour; what it loses is lost all along.
-    fn side(&self, peak: &Peak, lost: &[Mishap], effort: Effort) -> Result<Side, StudyError> {
-        let load = Question { effort, ..peak.question(self.context) }.load_without(lost);
-        let line = load.line()?;
+    fn side(
+        &self,
+        peak: &Peak,
+        lost: &[Mishap],
+        known: Option<&Vec<LoadLine>>,
+    ) -> Result<Side, StudyError> {
+        let load = peak.question(self.context).load_without(lost);
+        let (load, line) = match known {
+            None => {
+                let line = load.line()?;
+                (load, line)
+            }
+            Some(known) => {
+                let load = load.with(Effort::SCENARIO);
+                let line = load.line_near(known)?;
+                (load, line)
+            }
+        };
         let at = match line.demand.clone() {
             Some(at) => at,
             None => load.at(1.0)?,
         };
         Ok(Side { line, at, seen: load.shown_together(1.0, CALLS_SHOWN)? })
+    }
+
+    /// The share of good tasks of the class that is nearest to breaking its promise, and what hosted models and tools are asked for; for an answer that is compared with
+    /// others of its kind.
+    pub(super) fn hosted(
+        &self,
+        peak: &Peak,
+    ) -> Result<(Option<f64>, Option<Simulation>), StudyError> {
+        let load = peak.question(self.context).brief().load();
+        Ok((worst(&load.at(1.0)?).0, load.shown_hosted(1.0, CALLS_SHOWN)?))
     }
 
     /// What a fleet comes to at an hour, and what it asks of resources; for an answer that is compared with others of its kind.
@@ -669,10 +699,9 @@ fn demand(peak: &Peak) -> (f64, f64, f64) {
     each.fold((0.0, 0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1, sum.2 + own.2))
 }
 
-/// What breaks first: what binds now where a promise is broken, else what gives way when more comes.
+/// What breaks first, as every command says it, and whether it is broken now.
 fn first(side: &Side) -> Breaks {
     let broken = side.at.verdict == LoadVerdict::Fails;
-    // What gives way first, as every command says it.
     let line = &side.line;
     Breaks {
         resource: line.cause.map(|cause| cause.word().to_owned()),

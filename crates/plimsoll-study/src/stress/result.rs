@@ -47,7 +47,7 @@ pub struct Stressed {
     pub resources: Vec<StressedResource>,
     /// How many tasks are good.
     pub attainment: StressedAttainment,
-    /// Times this demand that each fleet carries with every promise kept; none where not even the least that was tried.
+    /// Times this demand that each fleet carries with every promise kept, known to 12% where the demand is not the reference; none where not even the least that was tried.
     pub carries: OfFleets<Option<f64>>,
     /// What breaks first, or would.
     pub first_to_break: OfFleets<Option<Breaks>>,

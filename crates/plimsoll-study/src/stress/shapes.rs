@@ -61,7 +61,10 @@ fn in_stress(name: &'static str, own: Option<&Stressed>, when: &str) -> FailureS
         share.map_or_else(|| "an unknown share".to_owned(), |a| format!("{:.1}%", a * 100.0))
     };
     let carries = |times: Option<f64>| {
-        times.map_or_else(|| "none".to_owned(), |times| format!("{times:.2} times"))
+        times.map_or_else(
+            || "none".to_owned(),
+            |times| format!("about {times:.*} times", if times < 0.995 { 2 } else { 1 }),
+        )
     };
     let evidence = format!(
         "{when}, {} of tasks are good today and {} planned; the fleets carry {} and {} that demand",

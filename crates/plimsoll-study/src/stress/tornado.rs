@@ -260,8 +260,8 @@ fn end(
     let (attainment, variable) = match likely {
         Some(likely) if !simulated => (likely.attainment, likely.variable_usd_per_month),
         _ => {
-            let (attainment, seen) = field.about(&peak)?;
-            let tokens = field.variable_usd(&seen);
+            let (attainment, seen) = field.hosted(&peak)?;
+            let tokens = seen.map_or(Some(0.0), |seen| field.variable_usd(&seen));
             (attainment, tokens.map(|usd| usd * field.mean_load() * MONTH))
         }
     };

@@ -54,7 +54,7 @@ pub(super) fn plan_file(path: &Path) -> Result<PlanFile, Failure> {
     let document: serde_json::Value = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("is not JSON: {error}"), again))?;
     match document["schema"].as_str() {
-        Some("plimsoll/plan/v1") => {}
+        Some("plimsoll/plan/v1" | "plimsoll/plan/v2") => {}
         Some(other) => return Err(wrong(format!("is a `{other}`, not a plan"), again)),
         None => return Err(wrong("is no document of ours".to_owned(), again)),
     }

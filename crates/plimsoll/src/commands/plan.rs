@@ -8,15 +8,17 @@ use std::path::Path;
 use plimsoll_fleet::Catalog;
 use plimsoll_perf::constants;
 use plimsoll_report::{PlanDocument, changes, plan_json, plan_text};
-use plimsoll_scenario::sections::{Pool, PriceMode, Provider, Scenario, Survive};
+use plimsoll_scenario::sections::{
+    Line, LineResource, Pool, PriceMode, Provider, Scenario, Survive,
+};
 use plimsoll_scenario::{
     Diagnostic, Loaded, Offer, Origin, class_targets, offers, startup_kept_p90, startup_p90,
 };
 use plimsoll_sim::HandOver;
 use plimsoll_study::{
-    Assumption, Autoscaler, Bands, Candidate, Caps, ClassLabels, Fit, Parallelism, PlaceFacts,
-    Placed, Plan, PlanInput, PoolFacts, PriceFacts, ReserveAsked, SimulatedPool, TokenPrices,
-    UnitOfLoss, expected, plan,
+    Assumption, Autoscaler, Bands, Candidate, Caps, ClassLabels, Fit, MeasuredLine, Parallelism,
+    PlaceFacts, Placed, Plan, PlanInput, PoolFacts, PoolRouting, PriceFacts, ReserveAsked,
+    RowVerdict, SimulatedPool, TokenPrices, UnitOfLoss, expected, plan, pool_routing,
 };
 use serde_json::{Value, json};
 
@@ -68,6 +70,7 @@ pub(super) fn answer(
         as_of: &as_of,
         seed,
         attainment: study.attainment.get(),
+        window_s: study.window.get(),
         plan: &result,
         expected: &expected,
         assumptions: &assumptions,
@@ -82,7 +85,8 @@ pub(super) fn answer(
     }
     let text =
         either(global, || plan_json(&document, crate::VERSION), || plan_text(&document, heading()));
-    Ok((text, result.feasible))
+    let over = result.table.shared.iter().any(|row| row.verdict == RowVerdict::OverCap);
+    Ok((text, result.feasible && !(args.gate && over)))
 }
 
 /// A plan made before.
@@ -97,7 +101,7 @@ fn other_plan(path: &Path) -> Result<Value, Failure> {
     let document: Value = serde_json::from_str(&files::read_text(path)?)
         .map_err(|error| about(format!("is not JSON: {error}")))?;
     match document.get("schema").and_then(Value::as_str) {
-        Some("plimsoll/plan/v1") => Ok(document),
+        Some("plimsoll/plan/v1" | "plimsoll/plan/v2") => Ok(document),
         Some(other) => Err(about(format!("is a `{other}`, and no plan"))),
         None => Err(about("says no schema".to_owned())),
     }
@@ -112,10 +116,15 @@ fn failed(loaded: &Loaded, error: &dyn std::fmt::Display) -> Failure {
     Failure::one(Diagnostic::about("no-plan", loaded.source.name(), error.to_string()))
 }
 
+/// Hours of a month and of a week: the dearest month after an event begins may begin on any day.
+const MONTH_HOURS: usize = 730 + 168;
+
 /// What a plan is made from, as far as files say it.
 pub(super) struct Gathered {
     pub(super) demand: plimsoll_scenario::Demand,
     median: plimsoll_scenario::Demand,
+    /// The demand at the planned quantile and at the median for a month after the last event begins.
+    month: Option<[Vec<plimsoll_workload::Class>; 2]>,
     pools: Vec<(usize, SimulatedPool)>,
     facts: Vec<PoolFacts>,
     places: Vec<PlaceFacts>,
@@ -130,6 +139,11 @@ impl Gathered {
         let day = today(global, loaded);
         let demand = loaded.demand(day).map_err(Failure::one)?;
         let median = loaded.demand_at(day, 0.5).map_err(Failure::one)?;
+        let beyond =
+            |level: f64| loaded.demand_beyond(day, level, MONTH_HOURS).map_err(Failure::one);
+        let planned = beyond(loaded.scenario.study.demand_quantile.get())?;
+        let month =
+            planned.zip(beyond(0.5)?).map(|(planned, median)| [planned.classes, median.classes]);
         let (pools, notes) = fleet::pools(loaded, file, None, global)?;
         let none = loaded.scenario.pool.is_empty();
         let budgets = if none { Vec::new() } else { fit::pools(loaded, global)? };
@@ -165,7 +179,7 @@ impl Gathered {
             }
             apart.push(apart_of(loaded, pool));
         }
-        Ok(Self { demand, median, pools, facts, places, candidates, apart, notes })
+        Ok(Self { demand, median, month, pools, facts, places, candidates, apart, notes })
     }
 
     fn plan(
@@ -195,8 +209,16 @@ impl Gathered {
         question: impl FnOnce(PlanInput<'_>, Vec<String>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         self.asked(loaded)?;
-        let counted = super::counted(loaded, &self.demand, COUNTED, global)?;
+        let routing = self.routing(loaded, global);
+        let counted = super::counted(loaded, &self.demand, routing, COUNTED, global)?;
         self.ask_of(loaded, horizon, global, &counted, question)
+    }
+
+    /// What of each class comes to each pool.
+    pub(super) fn routing(&self, loaded: &Loaded, global: &Global) -> Vec<PoolRouting> {
+        let span = fleet::one_hour(0, false, 60.0, 600.0);
+        let pools = (self.pools.clone(), Vec::new());
+        pool_routing(&fleet::input(loaded, &self.demand, pools, true, &span, global).0)
     }
 
     /// Whether anybody asks for anything.
@@ -269,12 +291,14 @@ impl Gathered {
             demand_quantile: scenario.study.demand_quantile.get(),
             demand: counted,
             classes: &self.demand.classes,
+            month: self.month.clone(),
             baseline_hour,
             launch_hour,
             pools: self.facts.clone(),
             places: self.places.clone(),
             candidates: self.candidates.clone(),
             apart: self.apart.clone(),
+            lines: lines(scenario),
             tiers: labels.iter().map(|(tier, _)| tier.clone()).collect(),
             labels: labels.into_iter().map(|(_, labels)| labels).collect(),
             autoscaler: autoscaler(scenario),
@@ -311,6 +335,28 @@ impl Gathered {
         let said = self.demand.notes.iter().chain(&self.notes).cloned().chain(notes);
         question(input, said.filter(of_today).collect())
     }
+}
+
+/// What pools were measured to carry.
+fn lines(scenario: &Scenario) -> Vec<MeasuredLine> {
+    let of = |line: &Line| {
+        let pool =
+            scenario.pool.iter().position(|pool| pool.name.as_str() == line.pool.as_str())?;
+        let as_of = line.as_of.map_or(String::new(), |day| format!(", {}", day.date()));
+        Some(MeasuredLine {
+            pool,
+            resource: match line.resource {
+                LineResource::Requests => "requests",
+                LineResource::FreshPromptTokens => "fresh_prompt_tokens",
+                LineResource::OutputTokens => "output_tokens",
+                LineResource::ActiveKvTokens => "active_kv_tokens",
+            },
+            carries: line.carries.get(),
+            replicas: line.replicas.get_u32(),
+            source: format!("{}{as_of}", line.source),
+        })
+    };
+    scenario.line.iter().filter_map(of).collect()
 }
 
 /// What is asked to be kept in reserve, as far as a key counts.

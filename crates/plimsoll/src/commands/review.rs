@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plimsoll_report::{review_html, review_json, review_markdown, review_text};
 use plimsoll_scenario::{Demand, Loaded};
-use plimsoll_study::{Assumption, Cost, Fit, Review, ReviewParts, Whole, review, whole};
+use plimsoll_study::{Assumption, Cost, Decision, Fit, Review, ReviewParts, Whole, review, whole};
 use plimsoll_workload::Class;
 
 use super::plan::Gathered;
@@ -13,7 +13,7 @@ use super::simulate::Stop;
 use super::{
     assumption, cost, counted, either, fit, fleet, paged, performance, planned, stress, tell, today,
 };
-use crate::args::{Global, PlanHorizon, ReviewArgs};
+use crate::args::{GatedFleet, Global, PlanHorizon, ReviewArgs};
 use crate::failure::Failure;
 use crate::heading;
 
@@ -22,7 +22,7 @@ const LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
 /// Hours after which a forecast is held against what came, where its horizon is longer.
 const RECONCILE_HOURS: usize = 168;
 
-/// The review, and whether it passes: a plan exists and, behind a gate, today's fleet carries the demand.
+/// The review, and whether it passes: behind a gate, only a fleet that is READY within its caps does.
 pub(super) fn answer(
     args: &ReviewArgs,
     global: &Global,
@@ -42,8 +42,12 @@ pub(super) fn answer(
         tell(global, err, &format!("reviewed in {:.2} s", stop.seconds()));
     }
     let verdict = &review.verdict;
+    let gated = args.gate.map(|fleet| match fleet {
+        GatedFleet::Today => verdict.today,
+        GatedFleet::Plan => verdict.plan,
+    });
     let passes =
-        verdict.plan_exists != Some(false) && !(args.gate && verdict.today_holds == Some(false));
+        gated.is_none_or(|decision| decision == Decision::Ready && verdict.over_caps.is_empty());
     let text = either(global, document, || review_text(&review, heading()));
     Ok((text, passes))
 }
@@ -65,7 +69,6 @@ pub(super) fn made(
 ) -> Result<Review, Failure> {
     let (study, day) = (&loaded.scenario.study, today(global, loaded));
     let lowered = loaded.demand(day).map_err(Failure::one)?;
-    let demand = counted(loaded, &lowered, study.runs.get_u32(), global)?;
     let mut notes = lowered.notes.clone();
     let (mut memory, mut best, mut replicas_now) = (Vec::new(), Vec::new(), Vec::new());
     if !loaded.scenario.pool.is_empty() {
@@ -73,14 +76,20 @@ pub(super) fn made(
         best = performance::pools(loaded, file, &memory, global)?;
         replicas_now = loaded.scenario.pool.iter().map(|pool| pool.replicas.now()).collect();
     }
+    let gathered = match serves(loaded, &memory) {
+        true => Some(Gathered::new(loaded, file, global)?),
+        false => None,
+    };
+    let routing = gathered.as_ref().map_or(Vec::new(), |own| own.routing(loaded, global));
+    let demand = counted(loaded, &lowered, routing, study.runs.get_u32(), global)?;
     at(50);
-    let (found, spent) = match serves(loaded, &memory) {
-        true => {
-            let (found, said) = whole_of(loaded, file, global, &demand, at, go_on)?;
+    let (found, spent) = match &gathered {
+        Some(gathered) => {
+            let (found, said) = whole_of(loaded, file, gathered, global, &demand, at, go_on)?;
             notes.extend(said);
             (Some(found), priced(loaded, file, global, &mut notes))
         }
-        false => (None, None),
+        None => (None, None),
     };
     notes.dedup();
     let assumptions: Vec<Assumption> =
@@ -99,6 +108,7 @@ pub(super) fn made(
         demand,
         whole: found,
         cost: spent,
+        values: values(loaded),
         memory,
         replicas_now,
         performance: best,
@@ -116,14 +126,14 @@ fn serves(loaded: &Loaded, memory: &[Fit]) -> bool {
 fn whole_of(
     loaded: &Loaded,
     file: &Path,
+    gathered: &Gathered,
     global: &Global,
     demand: &plimsoll_study::Demand,
     at: &(dyn Fn(u32) + Sync),
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Whole, Vec<String>), Failure> {
-    let gathered = Gathered::new(loaded, file, global)?;
     gathered.ask_of(loaded, PlanHorizon::Deciding, global, demand, |input, notes| {
-        let asked = stress::asked(loaded, file, &gathered, input)?;
+        let asked = stress::asked(loaded, file, gathered, input)?;
         let found = whole(asked, &|done| at(50 + done * 9 / 10), go_on);
         Ok((found.map_err(|e| stress::failed(loaded, &e))?, notes))
     })
@@ -139,6 +149,16 @@ fn priced(loaded: &Loaded, file: &Path, global: &Global, notes: &mut Vec<String>
             None
         }
     }
+}
+
+/// What a success of each class is worth, where that is said.
+fn values(loaded: &Loaded) -> Vec<(String, Option<String>, f64)> {
+    let classes = loaded.scenario.class.iter();
+    let each = classes.filter_map(|class| {
+        let usd = class.value?.get_micros() as f64 / 1e6;
+        Some((class.name.as_str().to_owned(), class.feature.clone(), usd))
+    });
+    each.collect()
 }
 
 /// Every class, hour by hour, at each level of what is not known.

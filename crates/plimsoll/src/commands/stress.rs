@@ -9,7 +9,7 @@ use plimsoll_scenario::{
     Diagnostic, Effect, Loaded, condition, proposed_classes, stresses, uncertain,
 };
 use plimsoll_study::{
-    Condition, PlanInput, PoolFacts, Proposed, SimulatedClass, StressInput, stress,
+    Condition, LoadVerdict, PlanInput, PoolFacts, Proposed, SimulatedClass, StressInput, stress,
 };
 use plimsoll_workload::Shift;
 
@@ -51,7 +51,12 @@ pub(super) fn answer(
         resources: args.resources,
     };
     paged(args.html.as_deref(), || stress_html(&document, crate::VERSION), global, err)?;
-    let passes = result.failure_shapes.iter().all(|shape| shape.pass != Some(false));
+    // What is too close to call, or was not finished, does not hold.
+    let passes = result
+        .scenarios
+        .iter()
+        .filter(|own| own.not_applicable.is_none())
+        .all(|own| own.attainment.verdict_planned == Some(LoadVerdict::Carried));
     let text = either(
         global,
         || stress_json(&document, crate::VERSION),

@@ -483,7 +483,7 @@ fn a_calibration_that_lies_is_refused() {
     let old = |v: &mut Value| {
         v.as_object_mut().expect("an object").remove("spread");
     };
-    assert_eq!(check(&old, "plimsoll/review/v1"), Some(0));
+    assert_eq!(check(&old, "plimsoll/review/v2"), Some(0));
     // One that was never tested says so, and borrows the built-in errors.
     assert_eq!(
         check(&|v| v["left_out"] = serde_json::json!([]), "nothing was left to test it on"),

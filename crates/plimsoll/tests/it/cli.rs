@@ -66,7 +66,7 @@ fn the_launch_example_is_what_it_says() {
     let reviewed = review_of("launch-week");
     let review = &reviewed.document;
     assert_eq!(reviewed.code, 0);
-    assert_eq!(review["schema"], "plimsoll/review/v1");
+    assert_eq!(review["schema"], "plimsoll/review/v2");
     let row = |resource: &str| {
         let rows = review["demand"]["rows"].as_array().expect("rows");
         rows.iter()
@@ -114,8 +114,8 @@ fn every_example_is_fine_and_threads_do_not_matter() {
         let one = plimsoll(&["review", &file, "--json", "--threads", "1"]);
         let many = plimsoll(&["review", &file, "--json", "--threads", "16"]);
         let review: Value = serde_json::from_slice(&one.stdout).expect("a document");
-        let code = i32::from(review["verdict"]["plan_exists"] == false);
-        assert_eq!(one.status.code(), Some(code), "{name}: {}", text(&one.stderr));
+        assert!(review["verdict"]["today"].is_string(), "{name}");
+        assert_eq!(one.status.code(), Some(0), "{name}: {}", text(&one.stderr));
         assert_eq!(one.stdout, many.stdout, "{name} depends on the number of threads");
     }
 }
@@ -217,7 +217,7 @@ fn init_writes_what_the_other_commands_accept() {
     assert_eq!(plimsoll(&["check", &scenario]).status.code(), Some(0));
     // Its first launch is more than its pool may have: the answer is a no that says what to change.
     let review = plimsoll(&["review", &scenario]);
-    assert_eq!(review.status.code(), Some(1), "{}", text(&review.stderr));
+    assert_eq!(review.status.code(), Some(0), "{}", text(&review.stderr));
     assert!(text(&review.stdout).contains("and its plan allows 4"), "{}", text(&review.stdout));
 
     let log = std::fs::read_to_string(format!("{directory}/requests.csv")).expect("a log");

@@ -27,11 +27,12 @@ fn every_command_says_the_same() {
             assert_eq!(blame, told, "{name}: {what}");
         };
         let plan = of(&["plan", &file]);
-        let mix = list(&plan, "resources").iter().find(|row| row["name"] == "mix").expect("mix");
-        let demand = mix["launch_p95"].as_f64().unwrap_or_else(|| number(&mix["baseline_p95"]));
-        let first = &plan["first_to_run_out"];
-        let blame = (said(first, "binds"), said(first, "of"), said(first, "first_signal"));
-        same("plan", number(&mix["load_line_now"]) / demand, blame);
+        let review = of(&["review", &file]);
+        for (what, table) in [("plan", &plan["table"]), ("review", &review["plan"]["table"])] {
+            let first = &table["runs_out_first"];
+            let blame = (said(first, "cause"), said(first, "of"), said(first, "first_signal"));
+            same(what, number(&table["fleet"]["today"]["covers"]), blame);
+        }
 
         let moved = of(&["curve", &file, "--what-if", "demand=1"]);
         let own = &moved["line"];

@@ -1,7 +1,9 @@
 //! `plan`, as it is typed: the document, the screen, other ways to run a pool, and what has changed since.
 
 use crate::common;
-use crate::common::plans::{LINES, SMALL, carry, feasible, holds_together, list, named, with};
+use crate::common::plans::{
+    LINES, SMALL, carry, feasible, holds_together, list, named, planned, with,
+};
 use crate::common::reviews::review_of;
 use crate::common::{Scratch, count, json, number, plimsoll, run, text};
 use plimsoll_testkit::sized;
@@ -25,7 +27,7 @@ fn the_document() {
     assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), plan);
     holds_together(&plan);
 
-    assert_eq!(plan["schema"], "plimsoll/plan/v1");
+    assert_eq!(plan["schema"], "plimsoll/plan/v2");
     assert_eq!((&plan["feasible"], &plan["as_of"]), (&true.into(), &"2026-11-15".into()));
     assert_eq!(plan["infeasible_because"], Value::Array(Vec::new()));
     assert!(plan["id"].as_str().is_some_and(|id| id.len() == 16), "{}", plan["id"]);
@@ -49,22 +51,24 @@ fn the_document() {
     assert!(number(&proof["attainment"]) >= target, "{proof}");
     assert!(number(&proof["attainment_minus_1"]) < target, "{proof}");
 
-    let rows = list(&plan, "resources");
-    for name in ["requests", "fresh_prompt_tokens", "output_tokens", "resident_kv_tokens", "mix"] {
-        let row = named(&plan, "resources", name);
-        for key in
-            ["baseline_p95", "launch_p95", "load_line_now", "load_line_planned", "headroom_pct"]
-        {
-            assert!(row.get(key).is_some_and(|v| v.is_number() || v.is_null()), "{name} {key}");
+    let table = &plan["table"];
+    let block = &table["pools"][0];
+    assert_eq!((&block["pool"], &block["idle"]), (&"small".into(), &false.into()));
+    for resource in
+        ["requests", "fresh_prompt_tokens", "output_tokens", "active_kv_tokens", "sequences"]
+    {
+        let rows = list(block, "rows");
+        let row = rows.iter().find(|row| row["resource"] == resource).expect(resource);
+        for side in ["today", "planned"] {
+            let beyond = row[side]["beyond"] == true;
+            assert!(beyond || number(&row[side]["covers"]) > 0.0, "{row}");
         }
-        assert!(["ok", "tight", "shortfall"].iter().any(|v| row["verdict"] == *v), "{row}");
     }
-    let first = plan["first_to_run_out"]["resource"].as_str().expect("a resource");
-    assert!(rows.iter().any(|row| row["name"] == first), "{first}");
-    // One replica runs today, and three are needed: that is what is short, at once, and first tokens show it.
-    assert_eq!(first, "fresh_prompt_tokens");
-    assert_eq!(plan["first_to_run_out"]["first_signal"], "ttft");
-    assert_eq!(named(&plan, "resources", "mix")["verdict_planned"], "ok");
+    // One replica runs today, and three are needed: prompts are what is short, at once, and first tokens show it.
+    let first = &table["runs_out_first"];
+    assert_eq!((&first["of"], &first["cause"]), (&"small".into(), &"prefill".into()));
+    assert_eq!(first["first_signal"], "ttft");
+    assert_eq!(list(block, "rows")[0]["verdict_planned"], "ok");
 
     let limits = named(&plan, "limits", "small");
     for key in [
@@ -107,6 +111,35 @@ fn the_document() {
         rate["source"].as_str().is_some_and(|source| source.ends_with("scenario.toml:9")),
         "{rate}"
     );
+}
+
+/// A month goes on after the horizon with the events that are in force: the same launch costs the same, however the horizon is cut, and less where it ends.
+#[test]
+fn a_launch_costs_the_same_however_the_horizon_is_cut() {
+    let month = |horizon: &str, until: &str| {
+        let hours =
+            "[1, 1, 1, 1, 1, 1, 2, 4, 8, 10, 10, 10, 10, 10, 10, 9, 8, 6, 4, 3, 2, 1, 1, 1]";
+        let event = format!(
+            "[[event]]\nname = \"launch\"\nfrom = 2026-11-17T09:00:00Z\n{until}rate = 2\n\n[[pool]]"
+        );
+        let text = with(
+            SMALL,
+            &[
+                ("\"1d\"", &format!("\"{horizon}\"")),
+                ("\"12 req/s\"", &format!("\"6 req/s\"\nby_hour = {hours}\nweekend = 0.4")),
+                ("[[pool]]", &event),
+            ],
+        );
+        let plan = planned("month", &text, &[]).1;
+        (number(&plan["budget"]["usd_per_month"]), count(&plan["pools"][0]["replicas"]["total"]))
+    };
+    let (cut, replicas) = month("2d", "");
+    for horizon in sized(&["7d"][..], &["3d", "7d", "21d", "45d"][..]) {
+        assert_eq!(month(horizon, ""), (cut, replicas), "{horizon}");
+    }
+    let (ends, same) = month("7d", "to = 2026-11-19T00:00:00Z\n");
+    assert_eq!(same, replicas);
+    assert!(ends < cut, "{ends} {cut}");
 }
 
 /// Another seed is another plan by its name; what is asked for the same way has the same.
@@ -297,16 +330,15 @@ fn without_devices_the_providers_limits_are_the_answer() {
             number(&own["peak"]) <= number(&own["limit"]),
             "{own}"
         );
-        assert!(list(&plan, "resources").iter().any(|row| row["name"] == name), "{name}");
+        assert!(list(&plan["table"], "shared").iter().any(|row| row["name"] == name), "{name}");
     }
     assert!(caps.len() >= 5);
     // Four fifths of 3 summaries and of half an answer with its calls, a minute.
     let calls = number(&cap("provider.hosted.rpm")["peak"]);
     assert!(calls > 60.0 * 0.8 * 3.0, "{calls}");
-    let first = plan["first_to_run_out"]["resource"].as_str().expect("one");
-    assert!(first.starts_with("provider.") || first.starts_with("budget."), "{first}");
+    assert_eq!(plan["table"]["runs_out_first"]["cause"], "provider");
     let (_, screen) = run(&["plan", "examples/provider-limits.toml"]);
-    assert!(screen.contains("provider.hosted.rpm"), "{screen}");
+    assert!(screen.contains("hosted, requests a minute"), "{screen}");
     // Nothing is said of replicas that there are none of.
     for absent in ["0 replicas", "No fleet of these", "each pool by itself", "fresh prompt tokens"]
     {
@@ -350,10 +382,14 @@ fn the_launch_week() {
     // A replica of the large model is a whole node.
     let edits = named(plan, "pools", "edits");
     assert_eq!(count(&edits["nodes"]), count(&edits["replicas"]["total"]));
-    let fresh = named(plan, "resources", "fresh_prompt_tokens");
-    let times = number(&fresh["launch_p95"]) / number(&fresh["baseline_p95"]);
-    assert!((2.0..10.0).contains(&times), "{fresh}");
-    assert!(plan["first_to_run_out"]["resource"].is_string(), "{}", plan["first_to_run_out"]);
+    for block in list(&plan["table"], "pools") {
+        let rows = list(block, "rows");
+        let fresh = rows.iter().find(|row| row["resource"] == "fresh_prompt_tokens").expect("one");
+        let times = number(&fresh["launch"]) / number(&fresh["baseline"]);
+        assert!((2.0..15.0).contains(&times), "{fresh}");
+    }
+    let first = &plan["table"]["runs_out_first"];
+    assert_eq!((&first["of"], &first["cause"]), (&"edits".into(), &"decode".into()));
     // An order is placed its lead time before it is needed.
     for order in list(&plan["budget"], "orders") {
         assert_eq!(

@@ -154,7 +154,7 @@ impl Desk for FakeDesk {
         let word = word.as_str().unwrap();
         Ok(json!({
             "schema": format!("plimsoll/{word}/v1"),
-            "verdict": { "today_holds": false, "plan_exists": true, "says": "Today's twelve replicas do not carry the launch; sixteen do." },
+            "verdict": { "today": "not_ready", "plan": "ready", "says": "Today's twelve replicas do not carry the launch; sixteen do." },
             "notes": ["Prices are of 2026-11-01."],
         }))
     }

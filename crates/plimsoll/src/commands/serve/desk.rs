@@ -18,11 +18,12 @@ use crate::commands::{answer, planned, review, stress, what_if};
 use crate::failure::Failure;
 
 /// Scenarios that come with the program.
-const EXAMPLES: [(&str, &str); 9] = [
+const EXAMPLES: [(&str, &str); 10] = [
     ("launch-week.toml", include_str!("../../../../../examples/launch-week.toml")),
     ("support-bot.toml", include_str!("../../../../../examples/support-bot.toml")),
     ("two-regions.toml", include_str!("../../../../../examples/two-regions.toml")),
     ("long-context.toml", include_str!("../../../../../examples/long-context.toml")),
+    ("measured-lines.toml", include_str!("../../../../../examples/measured-lines.toml")),
     ("disaggregated.toml", include_str!("../../../../../examples/disaggregated.toml")),
     ("provider-limits.toml", include_str!("../../../../../examples/provider-limits.toml")),
     ("bursty-ceiling.toml", include_str!("../../../../../examples/bursty-ceiling.toml")),

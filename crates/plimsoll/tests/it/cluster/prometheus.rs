@@ -1,6 +1,7 @@
 //! A real Prometheus on a port of its own.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -79,12 +80,25 @@ impl Prometheus {
             .expect("prometheus starts");
         self.child = Some(child);
         for _ in 0..600 {
-            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            // It listens before it has read what it kept.
+            if self.is_ready() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("prometheus does not listen");
+        panic!("prometheus does not become ready");
+    }
+
+    fn is_ready(&self) -> bool {
+        let ask = || -> std::io::Result<bool> {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+            stream.write_all(b"GET /-/ready HTTP/1.0\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer.lines().next().is_some_and(|status| status.contains(" 200 ")))
+        };
+        ask().unwrap_or(false)
     }
 }
 

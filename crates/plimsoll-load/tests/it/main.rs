@@ -1,0 +1,3 @@
+//! What must hold of any fleet's load line.
+
+mod lines;
