@@ -126,8 +126,7 @@ pub(crate) fn edge(
         });
         let carried = any(LoadVerdict::Carried) || low.is_some() && lightest_says;
         let broken = any(LoadVerdict::Fails);
-        let surest = tried.iter().rev().find(|own| own.1.judged.verdict == LoadVerdict::Carried);
-        let gap = low.zip(surest).map_or(0, |(low, (surest, _))| low - surest);
+        let gap = low.zip(safe(&tried, low)).map_or(0, |(low, safe)| low - safe);
         let place = match high {
             _ if stopped || spent > budget => break,
             // What is planned with is as sure as may be.
@@ -287,6 +286,15 @@ fn further(
     }
 }
 
+/// The heaviest place that is surely carried, or holds and misses next to nothing of what it may.
+fn safe(tried: &BTreeMap<i64, Trial>, holds: Option<i64>) -> Option<i64> {
+    let is_safe = |(at, trial): &(&i64, &Trial)| {
+        trial.judged.verdict == LoadVerdict::Carried
+            || holds.is_some_and(|holds| **at <= holds) && trial.judged.ratio() < NO_FEWER
+    };
+    tried.iter().rev().find(is_safe).map(|(at, _)| *at)
+}
+
 fn found(tried: BTreeMap<i64, Trial>, stopped: bool) -> Edge {
     let (holds, fails) = bracket(&tried);
     let sure = |verdict| {
@@ -296,10 +304,7 @@ fn found(tried: BTreeMap<i64, Trial>, stopped: bool) -> Edge {
     let carried = sure(LoadVerdict::Carried);
     let carried = carried.1.or(carried.0);
     let broken = sure(LoadVerdict::Fails).0;
-    let next_to_nothing = tried.iter().rev().find(|(at, trial)| {
-        holds.is_some_and(|holds| **at <= holds) && trial.judged.ratio() < NO_FEWER
-    });
-    let safe = next_to_nothing.map(|(at, _)| *at).max(carried);
+    let safe = safe(&tried, holds);
     Edge { holds, fails, carried, safe, broken, tried, stopped, flat: None }
 }
 
