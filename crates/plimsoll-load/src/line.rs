@@ -26,11 +26,21 @@ fn load_at(place: i64) -> f64 {
     GRID.powi(i32::try_from(place).unwrap_or(i32::MAX))
 }
 
-struct Loads;
+struct Loads {
+    heaviest: i64,
+}
+
+impl Loads {
+    /// Loads up to a multiple of the demand.
+    fn up_to(times: f64) -> Self {
+        let place = (times.max(1.0).ln() / GRID.ln() - 1e-9).ceil() as i64;
+        Self { heaviest: place.min(HEAVIEST) }
+    }
+}
 
 impl Axis for Loads {
     fn ends(&self) -> (i64, i64) {
-        (LIGHTEST, HEAVIEST)
+        (LIGHTEST, self.heaviest)
     }
 
     fn weight(&self, place: i64) -> f64 {
@@ -146,7 +156,7 @@ pub struct LoadOutcome {
 pub struct LoadLine {
     /// The largest load tried that keeps every promise, as every smaller one that was tried does; in multiples of the demand. None where none does.
     pub holds: Option<f64>,
-    /// Whether no load that was tried is too much: the line lies beyond ten times the demand.
+    /// Whether no load that was tried is too much: the load line lies beyond `holds`, ten times the demand or as much as was asked for.
     pub beyond: bool,
     /// The smallest load that does not.
     pub fails: Option<f64>,
@@ -385,7 +395,8 @@ impl<'m> Load<'m> {
         }
         let mut clumps = clumps(tester);
         let first: Vec<f64> = first.iter().map(|load| load.ln()).collect();
-        let found = edge(&Loads, &first, unloaded.judged.ratio(), tester.budget(), |place| {
+        let loads = Loads::up_to(self.effort.most_load);
+        let found = edge(&loads, &first, unloaded.judged.ratio(), tester.budget(), |place| {
             tester.trial(load_at(place), &mut clumps)
         })?;
         Ok(self.line_from(tester, &found, name))
@@ -397,7 +408,8 @@ impl<'m> Load<'m> {
             .iter()
             .map(|(place, trial)| self.outcome(tester, load_at(*place), trial))
             .collect();
-        let beyond = found.fails.is_none() && found.holds == Some(HEAVIEST);
+        let heaviest = Loads::up_to(self.effort.most_load).heaviest;
+        let beyond = found.fails.is_none() && found.holds == Some(heaviest);
         let broke = found.fails.and_then(|place| found.tried.get(&place));
         let light = found.tried.values().next().filter(|_| found.tried.len() > 1);
         let blame = broke.map(|trial| self.blame(tester, trial, light)).unwrap_or_default();

@@ -37,6 +37,8 @@ pub struct Effort {
     pub sure: bool,
     /// The largest load that is carried and the smallest that is not are at most so many steps of 4% apart.
     pub apart: i64,
+    /// Loads beyond this multiple of the demand are not tried.
+    pub most_load: f64,
 }
 
 impl Effort {
@@ -48,6 +50,7 @@ impl Effort {
         calls: 500_000,
         sure: true,
         apart: 1,
+        most_load: 10.0,
     };
     /// What stress scenarios are asked with: the demand as surely as ever, and about how much of it is carried.
     pub const SCENARIO: Self =

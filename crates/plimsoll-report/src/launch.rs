@@ -12,9 +12,10 @@ pub(crate) fn demand_word(table: &LaunchTable) -> &'static str {
     if table.has_event { "launch" } else { "busiest hour" }
 }
 
-/// A share of the demand: `37%`, `> 10x`, `?` where it is not known.
+/// A share of the demand: `37%`, `> 200%`, `> 10x`, `?` where it is not known.
 pub(crate) fn percent(reach: &Reach) -> String {
     match (reach.beyond, reach.covers) {
+        (true, Some(covers)) if covers < 10.0 => format!("> {:.0}%", covers * 100.0),
         (true, _) => "> 10x".to_owned(),
         (false, Some(covers)) if covers >= 10.0 => "> 10x".to_owned(),
         (false, Some(covers)) => format!("{:.0}%", covers * 100.0),

@@ -207,7 +207,7 @@ fn table() -> LaunchTable {
                 unit: "requests a minute".to_owned(),
                 planned: Some(0.0),
                 limit: 5_000.0,
-                reach: Reach { carries: None, covers: None, beyond: true },
+                reach: Reach { carries: None, covers: Some(10.0), beyond: true },
                 verdict: RowVerdict::Idle,
                 trips_at: None,
             },

@@ -62,16 +62,16 @@ pub struct FleetLine {
 pub struct Reach {
     /// In the unit of the demand; none where that is not known, or lies beyond ten times the demand.
     pub carries: Option<f64>,
-    /// The same as a multiple of the demand.
+    /// The same as a multiple of the demand; where it lies beyond what was tried, the most that was.
     pub covers: Option<f64>,
-    /// Whether it lies beyond ten times the demand.
+    /// Whether it lies beyond what was tried: ten times the demand, or twice where that decides nothing.
     pub beyond: bool,
 }
 
 impl Reach {
     fn of(covers: Covers, demand: Option<f64>) -> Self {
         match covers {
-            Covers::Beyond => Self { beyond: true, ..Self::default() },
+            Covers::Beyond(times) => Self { carries: None, covers: Some(times), beyond: true },
             Covers::Unknown => Self::default(),
             Covers::Times(times) => {
                 Self { carries: demand.map(|d| d * times), covers: Some(times), beyond: false }
@@ -84,7 +84,8 @@ impl Reach {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Covers {
     Times(f64),
-    Beyond,
+    /// More than this.
+    Beyond(f64),
     Unknown,
 }
 
@@ -95,7 +96,10 @@ impl Covers {
     fn of(line: &LoadLine) -> Self {
         match (line.beyond, line.holds) {
             _ if line.unfinished => Self::Unknown,
-            (true, _) => Self::Beyond,
+            // Whole tenths: the grid's own numbers say nothing.
+            (true, holds) => {
+                Self::Beyond((holds.unwrap_or(BEYOND) * 10.0).floor().min(10.0 * BEYOND) / 10.0)
+            }
             (false, holds) => Self::Times(holds.unwrap_or(0.0)),
         }
     }
@@ -103,9 +107,9 @@ impl Covers {
     /// A limit against what is asked of it.
     fn limit(limit: f64, demand: f64) -> Self {
         match demand > 0.0 {
-            true if limit / demand > BEYOND => Self::Beyond,
+            true if limit / demand > BEYOND => Self::Beyond(BEYOND),
             true => Self::Times(limit / demand),
-            false => Self::Beyond,
+            false => Self::Beyond(BEYOND),
         }
     }
 
@@ -117,14 +121,17 @@ impl Covers {
                 Self::Times(times / share)
             }
             (Self::Times(0.0), _) => Self::Times(0.0),
-            (Self::Times(_) | Self::Beyond, Some(_)) => Self::Beyond,
+            (Self::Times(_), Some(_)) => Self::Beyond(BEYOND),
+            (Self::Beyond(times), Some(share)) => {
+                Self::Beyond((times / share.max(times / BEYOND)).min(BEYOND))
+            }
         }
     }
 
     fn verdict(self) -> RowVerdict {
         match self {
             Self::Unknown => RowVerdict::Unknown,
-            Self::Beyond => RowVerdict::Ok,
+            Self::Beyond(_) => RowVerdict::Ok,
             Self::Times(times) if times <= 0.0 => RowVerdict::Shortfall,
             Self::Times(times) => RowVerdict::of(1.0 - 1.0 / times),
         }
@@ -341,20 +348,27 @@ pub(crate) fn table(
     let mut pools = Vec::new();
     for (pool, size) in sizes.iter().enumerate() {
         let about = |line: &LoadLine| line.holds.filter(|_| line.pools.contains(&pool));
-        // Half of a pair is fed by another without limit: what it carries beyond the demand takes many calls to see, and is not asked where the other half gives way.
+        // Half of a pair is fed by another without limit: what it carries far beyond the demand takes many calls to see, and is not asked where the other half gives way.
         let name = Some(&planned.pools[pool].name);
         let half = planned.pools.iter().enumerate().any(|(i, other)| {
             other.life.hands_over.is_some_and(|over| over.to == pool || i == pool)
         }) && today.of.as_ref() != name
             && planned_line.of.as_ref() != name;
         let line = |question: &Question<'_>, of: &LoadLine| {
-            let effort = if half { HALF } else { Effort::USUAL };
-            question.load().with(effort).pool_line(pool, about(of))
+            let (effort, about) =
+                if half { (HALF, Some(HALF.most_load)) } else { (Effort::USUAL, about(of)) };
+            question.load().with(effort).pool_line(pool, about)
         };
+        let (today_line, planned_line) = (line(&of_today, &today)?, line(&of_plan, &planned_line)?);
         let lines = PoolLines {
-            today: line(&of_today, &today)?,
-            planned: line(&of_plan, &planned_line)?,
-            lost: with_loss(&of_plan, pool, if half { HALF } else { WITH_LOSS }, &lost)?,
+            lost: with_loss(
+                &of_plan,
+                pool,
+                (if half { HALF } else { WITH_LOSS }, planned_line.holds),
+                &lost,
+            )?,
+            today: today_line,
+            planned: planned_line,
         };
         let block = block(input, asked, pool, (size, planned), &today, &lines);
         if let Some((name, line)) = lines.lost.as_ref().filter(|_| !block.idle) {
@@ -455,8 +469,8 @@ struct PoolLines {
 /// Load lines with a loss are shown, and the verdict asks whether the demand is carried: nothing else need be sure.
 const WITH_LOSS: Effort = Effort { sure: false, ..Effort::USUAL };
 
-/// Lines of half a pair: the demand as surely as ever, and about how much more is carried.
-const HALF: Effort = Effort { calls: 100_000, ..Effort::SCENARIO };
+/// Load lines of the half of a pair that decides nothing: whether it carries twice the demand, and if not, about how much.
+const HALF: Effort = Effort { calls: 100_000, most_load: 2.0, ..Effort::SCENARIO };
 
 /// The pool that a loss is of; none where it is of all that is there.
 fn of_pool(lost: &Lost) -> Option<usize> {
@@ -481,16 +495,16 @@ fn less(fleet: &mut FleetLine, name: &str, line: &LoadLine) {
     }
 }
 
-/// The load line of a pool without what it loses, of the losses that are of it.
+/// The load line of a pool without what it loses, of the losses that are of it. The search begins at what it carries without a loss.
 fn with_loss(
     question: &Question<'_>,
     pool: usize,
-    effort: Effort,
+    (effort, about): (Effort, Option<f64>),
     lost: &[Lost],
 ) -> Result<Option<(String, LoadLine)>, StudyError> {
     let mut least: Option<(String, LoadLine)> = None;
     for lost in lost.iter().filter(|lost| of_pool(lost) == Some(pool)) {
-        let line = question.load_without(&lost.what).with(effort).pool_line(pool, None)?;
+        let line = question.load_without(&lost.what).with(effort).pool_line(pool, about)?;
         if least.as_ref().is_none_or(|(_, other)| low(&line) < low(other)) {
             least = Some((lost.name.clone(), line));
         }
