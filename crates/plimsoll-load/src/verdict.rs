@@ -318,6 +318,10 @@ pub(crate) fn learn(clumps: &mut Clumps, run: &Steady, judged: &Judgement) {
     if judged.looks == 0 || judged.open || judged.verdict == LoadVerdict::Carried {
         return;
     }
+    // Misses that become more and more while a backlog grows are no clumps.
+    if judged.grows.is_some() {
+        return;
+    }
     let units = units_at(judged.looks - 1);
     for (i, counts) in run.counts.iter().enumerate() {
         let (squares, count) = squares(&counts[..units]);
