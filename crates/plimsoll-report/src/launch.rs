@@ -99,8 +99,11 @@ fn replicas(block: &PoolBlock) -> String {
     }
 }
 
-/// The table in 80 columns.
-pub(crate) fn lines(plan: &Plan, window_s: f64) -> Vec<String> {
+/// The table in as many columns as a terminal has: with what is carried, what a loss leaves and the cause beside it from 120 on.
+pub(crate) fn lines(plan: &Plan, window_s: f64, columns: usize) -> Vec<String> {
+    if columns >= WIDE {
+        return wide(plan, window_s);
+    }
     let table = &plan.table;
     let mut out = Vec::new();
     if !table.pools.is_empty() {
@@ -135,21 +138,120 @@ pub(crate) fn lines(plan: &Plan, window_s: f64) -> Vec<String> {
             }
         }
     }
-    if !table.shared.is_empty() {
+    out.extend(shared_lines(table, 28));
+    out
+}
+
+/// Columns from which the table shows all that it has.
+const WIDE: usize = 120;
+
+/// The table in 120 columns.
+fn wide(plan: &Plan, window_s: f64) -> Vec<String> {
+    let table = &plan.table;
+    let mut out = Vec::new();
+    if !table.pools.is_empty() {
+        let demand = match table.has_event {
+            true => format!("{:>8}{:>9}", "baseline", "launch"),
+            false => format!("{:>17}", "busiest hour"),
+        };
         out.push(format!(
-            "{:<30}{:>10}{:>10}{:>8}  verdict",
-            "fleet-wide", "planned", "limit", "covers"
+            "{:<33}{demand}{:>14}{:>14}{:>8}  {:<15}  cause",
+            format!("p95 over {window_s} s windows"),
+            "today",
+            "planned",
+            "w/ loss",
+            "verdict"
         ));
-        for row in &table.shared {
-            out.push(format!(
-                "  {:<28}{:>10}{:>10}{:>8}  {}",
-                clipped(&shared_name(row), 28),
-                row.planned.map_or("?".to_owned(), |planned| amount(row, planned)),
-                amount(row, row.limit),
-                if row.verdict == RowVerdict::Idle { "-".to_owned() } else { percent(&row.reach) },
-                row.verdict.word()
-            ));
+    }
+    let carried = |reach: &Reach| {
+        let carries = reach.carries.map_or(String::new(), figure);
+        format!("{carries:>8}{:>6}", percent(reach))
+    };
+    for block in &table.pools {
+        let devices = |n: u32| plimsoll_units::grouped(u64::from(n) * block.devices_per_replica);
+        let gpus = match block.replicas_now == block.replicas_planned {
+            true => devices(block.replicas_now),
+            false => {
+                format!("{} -> {}", devices(block.replicas_now), devices(block.replicas_planned))
+            }
+        };
+        let note = match (block.idle, block.runs_out_first) {
+            (true, _) => ": idle",
+            (false, true) => ": runs out first",
+            (false, false) => "",
+        };
+        out.push(format!(
+            "{}, {} ({gpus} GPU{}){note}",
+            block.pool,
+            replicas(block),
+            if gpus == "1" { "" } else { "s" }
+        ));
+        for row in block.rows.iter().filter(|_| !block.idle) {
+            let baseline = if table.has_event {
+                row.baseline.map_or(String::new(), figure)
+            } else {
+                String::new()
+            };
+            let cause = match (row.resource, row.is_cause) {
+                ("requests", _) => block.cause.map(|cause| {
+                    let cause = cause.word().replace('_', " ");
+                    let signal = block.first_signal.as_deref().map(|signal| match signal {
+                        "gap" => "gap".to_owned(),
+                        other => signal_word(other),
+                    });
+                    signal.map_or(cause.clone(), |signal| format!("{cause}, {signal}"))
+                }),
+                (_, true) => Some("the cause".to_owned()),
+                _ => None,
+            };
+            let line = format!(
+                "  {:<31}{baseline:>8}{:>9}{}{}{:>8}  {:<15}  {}",
+                name(row),
+                row.demand().map_or("?".to_owned(), figure),
+                carried(&row.today),
+                carried(&row.planned),
+                row.planned_with_loss.as_ref().map_or(String::new(), percent),
+                pair(row.verdict_today, row.verdict_planned),
+                cause.unwrap_or_default()
+            );
+            out.push(line.trim_end().to_owned());
+            if let Some(source) = &row.source {
+                out.push(format!("    measured: {source}"));
+            }
         }
+        if let Some(loss) = block.loss.as_ref().filter(|_| !block.idle) {
+            out.push(format!("  w/ loss: without {loss}"));
+        }
+    }
+    out.extend(shared_lines(table, 50));
+    out
+}
+
+/// What belongs to no pool; names have so many columns.
+fn shared_lines(table: &LaunchTable, names: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    if table.shared.is_empty() {
+        return out;
+    }
+    let from = |row: &SharedRow| match &row.trips_at {
+        Some(at) if names > 30 => format!(", from {at}"),
+        _ => String::new(),
+    };
+    let first = names + 2;
+    out.push(format!(
+        "{:<first$}{:>10}{:>10}{:>8}  verdict",
+        "fleet-wide", "planned", "limit", "covers"
+    ));
+    for row in &table.shared {
+        out.push(format!(
+            "  {:<names$}{:>10}{:>10}{:>8}  {}{}",
+            clipped(&shared_name(row), names),
+            row.planned.map_or("?".to_owned(), |planned| amount(row, planned)),
+            amount(row, row.limit),
+            if row.verdict == RowVerdict::Idle { "-".to_owned() } else { percent(&row.reach) },
+            row.verdict.word(),
+            from(row)
+        ));
     }
     out
 }
@@ -271,7 +373,12 @@ pub(crate) fn plan_sentence(plan: &Plan, decision: Decision) -> String {
         .table
         .pools
         .iter()
-        .map(|block| format!("{} {} -> {}", block.pool, block.replicas_now, block.replicas_planned))
+        .map(|block| match block.replicas_now == block.replicas_planned {
+            true => format!("{} {}", block.pool, block.replicas_now),
+            false => {
+                format!("{} {} -> {}", block.pool, block.replicas_now, block.replicas_planned)
+            }
+        })
         .collect();
     let who = match pools.as_slice() {
         [] => "hosted models".to_owned(),

@@ -377,7 +377,7 @@ fn fleet(out: &mut String, plan: &Plan, heading: Heading) {
 
 fn launch(out: &mut String, plan: &Plan, window_s: f64, heading: Heading) {
     let _ = writeln!(out, "\n{}", heading.apply("what is asked for, and what is carried of it"));
-    for line in crate::launch::lines(plan, window_s) {
+    for line in crate::launch::lines(plan, window_s, 80) {
         let _ = writeln!(out, "{}", heading.tinted(&line));
     }
 }

@@ -86,6 +86,13 @@ pub(crate) fn colour(stream: &impl anstream::stream::RawStream) -> bool {
     stream.is_terminal() && anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
+/// Columns of the terminal that an answer goes to, or what `COLUMNS` says.
+pub(crate) fn columns() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let terminal = || terminal_size::terminal_size_of(std::io::stdout());
+    said.or_else(|| terminal().map(|(width, _)| usize::from(width.0))).unwrap_or(80)
+}
+
 pub(crate) fn heading() -> Heading {
     if colour(&std::io::stdout()) { Heading::Bold } else { Heading::Plain }
 }

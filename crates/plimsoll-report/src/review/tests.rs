@@ -94,10 +94,10 @@ fn every_chart_says_its_numbers_and_has_units() {
 #[test]
 fn the_first_screen_fits_and_says_as_much_without_colour() {
     let mut review = review();
-    let plain = review_text(&review, Heading::Plain);
+    let plain = review_text(&review, Heading::Plain, 80);
     insta::assert_snapshot!(plain);
     assert!(plain.lines().count() <= 45, "{}", plain.lines().count());
-    let coloured = review_text(&review, Heading::Bold);
+    let coloured = review_text(&review, Heading::Bold, 80);
     assert!(coloured.contains("\x1b[1;31mSHORTFALL\x1b[0m"));
     let mut without = coloured;
     for code in ["\x1b[1;31m", "\x1b[1m", "\x1b[0m"] {
@@ -107,13 +107,27 @@ fn the_first_screen_fits_and_says_as_much_without_colour() {
     // Whatever it is called, and whatever is not known.
     review.name = "n".repeat(200);
     review.verdict.says = format!("{} {}", "w".repeat(170), "é ".repeat(90));
-    for text in [review_text(&review, Heading::Plain), plain] {
+    for text in [review_text(&review, Heading::Plain, 80), plain] {
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(80), "{widest:?}");
     }
     (review.plan, review.stress, review.cost) = (None, None, None);
-    assert!(review_text(&review, Heading::Plain).contains("demand of the busiest hours"));
+    assert!(review_text(&review, Heading::Plain, 80).contains("demand of the busiest hours"));
     assert!(review_html(&review, "0.1.0").contains("id=\"launch\""));
+}
+
+/// A wide terminal also shows what is carried, what is left with a loss, and the cause; no cell is cut.
+#[test]
+fn a_wide_screen() {
+    let wide = review_text(&review(), Heading::Plain, 132);
+    let widest = wide.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(120) && widest > Some(80), "{widest:?}");
+    // Only a name of the user's own is shortened.
+    assert!(
+        wide.lines().all(|line| !line.contains('…') || line.contains("very long name")),
+        "{wide}"
+    );
+    insta::assert_snapshot!(wide);
 }
 
 #[test]

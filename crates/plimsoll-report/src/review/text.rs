@@ -1,4 +1,4 @@
-//! The first screen of a review, in 80 columns: what the meeting asks first.
+//! The first screen of a review, in 80 columns or 120: what the meeting asks first.
 
 use plimsoll_study::{LoadVerdict, Plan, Review, StressResult};
 use plimsoll_units::grouped;
@@ -9,16 +9,17 @@ use crate::launch::{by_requests, lines, plan_sentence};
 use crate::plan::{dollars, share};
 use crate::text::{Heading, aligned, shown_level};
 
-/// Columns of a terminal.
-const WIDE: usize = 80;
+/// Columns of a screen: of a narrow terminal, a pipe or a file, and of a wide one.
+const SCREENS: [usize; 2] = [80, 120];
 /// Where words behind a label begin.
 const LABEL: usize = 10;
 /// Caveats of the first screen.
 const CAVEATS: usize = 3;
 
-/// The first screen.
-pub fn review_text(review: &Review, heading: Heading) -> String {
-    let mut screen = Screen { out: String::new(), heading };
+/// The first screen of a terminal with so many columns.
+pub fn review_text(review: &Review, heading: Heading, columns: usize) -> String {
+    let columns = SCREENS[usize::from(columns >= SCREENS[1])];
+    let mut screen = Screen { out: String::new(), heading, columns };
     let verdict = &review.verdict;
     let at = review.plan.as_ref().map_or(String::new(), |plan| format!(": {}", plan.sized_for));
     screen.heading(&format!("{}  {}{at}", verdict.today.word(), review.name));
@@ -66,11 +67,12 @@ pub fn review_text(review: &Review, heading: Heading) -> String {
 struct Screen {
     out: String,
     heading: Heading,
+    columns: usize,
 }
 
 impl Screen {
     fn heading(&mut self, text: &str) {
-        let text = clipped(text, WIDE);
+        let text = clipped(text, self.columns);
         self.out.push_str(&self.heading.apply(&text));
         self.out.push('\n');
     }
@@ -83,7 +85,7 @@ impl Screen {
 
     /// Words, in as many lines as they take; those after the first are set in.
     fn says(&mut self, indent: &str, text: &str) {
-        for line in wrapped(text, indent) {
+        for line in wrapped(text, indent, self.columns) {
             self.out.push_str(&self.heading.tinted(&line));
             self.out.push('\n');
         }
@@ -91,14 +93,14 @@ impl Screen {
 
     /// A line of a table: what stands at its end may be cut.
     fn line(&mut self, text: &str) {
-        let text = clipped(text.trim_end(), WIDE);
+        let text = clipped(text.trim_end(), self.columns);
         self.out.push_str(&self.heading.tinted(&text));
         self.out.push('\n');
     }
 
     fn table(&mut self, header: &[&str], rows: &[Vec<String>], right: &[usize]) {
         for line in aligned(header, rows, right).lines() {
-            self.out.push_str(&self.heading.tinted(&clipped(line, WIDE)));
+            self.out.push_str(&self.heading.tinted(&clipped(line, self.columns)));
             self.out.push('\n');
         }
     }
@@ -106,7 +108,7 @@ impl Screen {
     /// Words behind a label.
     fn labelled(&mut self, label: &str, text: &str) {
         let indent = " ".repeat(LABEL);
-        for (i, line) in wrapped(text, &indent).into_iter().enumerate() {
+        for (i, line) in wrapped(text, &indent, self.columns).into_iter().enumerate() {
             let line = if i == 0 { format!("{label:<LABEL$}{}", line.trim_start()) } else { line };
             self.out.push_str(&self.heading.tinted(&line));
             self.out.push('\n');
@@ -127,13 +129,21 @@ fn summarised(screen: &mut Screen, review: &Review, plan: &Plan) {
             },
             _ => String::new(),
         };
-        screen.line(&format!("{what:<36}{today:>10}{planned:>12}   {note}"));
+        let line = format!("{what:<36}{today:>10}{planned:>12}");
+        // A cell is never cut.
+        match line.chars().count() + 3 + note.chars().count() <= screen.columns {
+            true => screen.line(&format!("{line}   {note}")),
+            false => {
+                screen.line(&line);
+                screen.line(&format!("  {note}"));
+            }
+        }
     }
 }
 
 fn launch(screen: &mut Screen, review: &Review, plan: &Plan) {
     screen.out.push('\n');
-    for line in lines(plan, review.demand.window_s) {
+    for line in lines(plan, review.demand.window_s, screen.columns) {
         screen.line(&line);
     }
     if let Some(text) = by_requests(review) {
@@ -254,7 +264,7 @@ fn clipped(text: &str, most: usize) -> String {
 }
 
 /// Lines of words; a word that is too long for one is broken.
-fn wrapped(text: &str, indent: &str) -> Vec<String> {
+fn wrapped(text: &str, indent: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = indent.to_owned();
     let width = |text: &str| text.chars().count();
@@ -263,7 +273,7 @@ fn wrapped(text: &str, indent: &str) -> Vec<String> {
         let mut word: String = word.to_owned();
         loop {
             let gap = usize::from(!empty);
-            if width(&line) + gap + width(&word) <= WIDE {
+            if width(&line) + gap + width(&word) <= columns {
                 if !empty {
                     line.push(' ');
                 }
@@ -272,7 +282,7 @@ fn wrapped(text: &str, indent: &str) -> Vec<String> {
                 break;
             }
             if empty {
-                let room = WIDE - width(&line);
+                let room = columns - width(&line);
                 let rest: String = word.chars().skip(room).collect();
                 line.extend(word.chars().take(room));
                 word = rest;

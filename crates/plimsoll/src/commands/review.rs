@@ -15,7 +15,7 @@ use super::{
 };
 use crate::args::{GatedFleet, Global, PlanHorizon, ReviewArgs};
 use crate::failure::Failure;
-use crate::heading;
+use crate::{columns, heading};
 
 /// Levels of the fan, the median first.
 const LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
@@ -48,7 +48,7 @@ pub(super) fn answer(
     });
     let passes =
         gated.is_none_or(|decision| decision == Decision::Ready && verdict.over_caps.is_empty());
-    let text = either(global, document, || review_text(&review, heading()));
+    let text = either(global, document, || review_text(&review, heading(), columns()));
     Ok((text, passes))
 }
 
