@@ -223,7 +223,7 @@ fn wide(plan: &Plan, window_s: f64) -> Vec<String> {
             out.push(format!("  w/ loss: without {loss}"));
         }
     }
-    out.extend(shared_lines(table, 50));
+    out.extend(shared_lines(table, 48));
     out
 }
 
