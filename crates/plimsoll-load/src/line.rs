@@ -10,7 +10,7 @@ use crate::demand::{Span, StudyError};
 use crate::promise::{ClassTarget, Miss};
 use crate::search::{Axis, Edge, edge};
 use crate::simulate::SimulateInput;
-use crate::trial::{Effort, Memo, Tester, Trial, Unloaded};
+use crate::trial::{Effort, Memo, Recovery, Tester, Trial, Unloaded};
 use crate::verdict::{Clumps, LoadVerdict, attainment};
 
 /// Loads of the grid are this factor apart. One of them is the demand itself.
@@ -279,6 +279,26 @@ impl<'m> Load<'m> {
         });
         let each: Vec<LoadOutcome> = each.into_iter().collect::<Result<_, StudyError>>()?;
         Ok(together(load, each))
+    }
+
+    /// How the fleet comes back after a surge in which every class comes `times` as often for `lasts_s`: its component that takes longest.
+    pub fn recovery(&self, times: f64, lasts_s: f64) -> Result<Recovery, StudyError> {
+        let testers = self.testers();
+        let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
+        let each = in_order(self.question.fleet.threads, count, |i| {
+            testers[i as usize].recovery(times, lasts_s)
+        });
+        let mut worst = Recovery::After(0.0);
+        for own in each {
+            worst = match (worst, own?) {
+                (Recovery::Unfinished, _) | (_, Recovery::Unfinished) => Recovery::Unfinished,
+                (Recovery::NeverSteady, _) | (_, Recovery::NeverSteady) => Recovery::NeverSteady,
+                (Recovery::NotWithin(a), Recovery::NotWithin(b)) => Recovery::NotWithin(a.max(b)),
+                (lost @ Recovery::NotWithin(_), _) | (_, lost @ Recovery::NotWithin(_)) => lost,
+                (Recovery::After(a), Recovery::After(b)) => Recovery::After(a.max(b)),
+            };
+        }
+        Ok(worst)
     }
 
     /// The load line: the least of its components, fallbacks and providers as they are.

@@ -113,6 +113,26 @@ const SLOWEST_S: f64 = 3600.0;
 /// Missed / allowed of quiet time alone by which a load fails, whatever comes with bursts and dumps.
 const FAILS_IN_QUIET: f64 = 1.5;
 
+/// A fleet that has not recovered so long after a surge stays overloaded.
+const RECOVERY_S: f64 = 1200.0;
+/// Tasks that take long recover later: so many times what one takes.
+const RECOVERY_TASKS: f64 = 10.0;
+/// Surges that are tried, each with other tasks.
+const SURGES: u32 = 3;
+
+/// How a fleet comes back after a surge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Recovery {
+    /// So many seconds after the surge no more tasks are under way than before it, in the slowest of a few surges.
+    After(f64),
+    /// More tasks are under way for all of this time, in seconds, in one of them at least.
+    NotWithin(f64),
+    /// The fleet breaks a promise without a surge.
+    NeverSteady,
+    /// The time was up.
+    Unfinished,
+}
+
 /// How calls and tasks go where none waits for another.
 #[derive(Clone, Debug)]
 pub(crate) struct Unloaded {
@@ -621,8 +641,7 @@ impl<'m> Tester<'m> {
             }
         };
         let units = units_at(quiet.looks.clamp(1, LOOKS) - 1);
-        let under_way = quiet.under_way[..units].iter().sum::<f64>() / units as f64;
-        let level_back = (under_way + under_way.sqrt()).ceil() as u64;
+        let level_back = level_back(&quiet);
         let rates: Vec<Option<f64>> = promises
             .iter()
             .map(|promise| {
@@ -1047,6 +1066,68 @@ impl<'m> Tester<'m> {
         Ok(episode)
     }
 
+    /// How the fleet comes back after a surge in which every class comes `times` as often.
+    pub(crate) fn recovery(&self, times: f64, lasts_s: f64) -> Result<Recovery, StudyError> {
+        let own = &self.component;
+        let unloaded = self.unloaded()?;
+        let entry = self.entry(&own.replicas, 1.0);
+        let known = lock(&entry).quiet.clone();
+        let quiet = match known {
+            Some(known) => known,
+            None => {
+                let mut enough = |so_far: &SoFar<'_>| so_far.looks == QUIET_LOOKS;
+                let run = Arc::new(self.quiet(1.0, &unloaded, &mut enough, false)?);
+                if !run.stopped {
+                    lock(&entry).quiet = Some(run.clone());
+                }
+                run
+            }
+        };
+        if unloaded.stopped || quiet.stopped {
+            return Ok(Recovery::Unfinished);
+        }
+        let judged =
+            judge(&own.part.promises, &quiet, &Clumps::new(own.part.promises.len()), self.level());
+        let fails = judged.verdict == LoadVerdict::Fails;
+        if quiet.overrun || quiet.looks == 0 || fails || judged.grows.is_some() {
+            return Ok(Recovery::NeverSteady);
+        }
+        let start = unloaded.warm_up_s;
+        let within = RECOVERY_S.max(RECOVERY_TASKS * unloaded.task_s);
+        let horizon = start + lasts_s + within;
+        let classes = self.busy(&own.calm, &unloaded);
+        let surge = Surge {
+            from: start,
+            until: start + lasts_s,
+            load: times,
+            classes: own.members.clone(),
+        };
+        let fleet = own.fleet();
+        let mut slowest = 0.0f64;
+        for i in 0..SURGES {
+            let seed = own.part.seed.run(3000 + u64::from(i));
+            let surges = std::slice::from_ref(&surge);
+            let tasks = self.tasks(&classes, 1.0, (horizon, start), surges, seed)?;
+            let cluster = Cluster {
+                earliest: ps(start + lasts_s),
+                bursts: Vec::new(),
+                level: level_back(&quiet),
+                tail: 0,
+            };
+            let run = Run { most: u64::MAX, ..self.run(&fleet, start, &unloaded) };
+            let episode = run.episode(tasks, cluster, horizon);
+            self.memo.ran(episode.calls, false);
+            if episode.stopped {
+                return Ok(Recovery::Unfinished);
+            }
+            if episode.lost {
+                return Ok(Recovery::NotWithin(within));
+            }
+            slowest = slowest.max(episode.seconds - lasts_s);
+        }
+        Ok(Recovery::After(slowest))
+    }
+
     /// The `i`th dump: one of each instant in turn.
     fn dump(
         &self,
@@ -1111,6 +1192,13 @@ impl<'m> Tester<'m> {
         episode.dumps = dumps.filter(inside).count() as u32;
         Ok(episode)
     }
+}
+
+/// Tasks under way in calm times, and as many more as chance may add.
+fn level_back(quiet: &Steady) -> u64 {
+    let units = units_at(quiet.looks.clamp(1, LOOKS) - 1);
+    let under_way = quiet.under_way[..units].iter().sum::<f64>() / units as f64;
+    (under_way + under_way.sqrt()).ceil() as u64
 }
 
 /// Tasks of two sources, in the order they come.

@@ -252,7 +252,7 @@ fn resources(out: &mut String, own: &Stressed) {
 }
 
 fn shapes(out: &mut String, result: &StressResult, heading: Heading) {
-    let _ = writeln!(out, "\n{}", heading.apply("seven ways in which plans fail"));
+    let _ = writeln!(out, "\n{}", heading.apply("ways in which plans fail"));
     let said = |pass: Option<bool>| match pass {
         Some(true) => "pass",
         Some(false) => "FAIL",

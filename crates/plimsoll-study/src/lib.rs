@@ -151,10 +151,10 @@ pub use scaling::{
 };
 pub use steady::{Steady, SteadyInput, steady};
 pub use stress::{
-    Breaks, ChangeSide, Comparison, Condition, FailureShape, Guard, Lever, Moved, OfFleets,
-    PressureChange, Proposed, ProposedPool, Stress, StressHour, StressInput, StressResult,
-    Stressed, StressedAttainment, StressedCost, StressedResource, Tornado, TornadoBar, TornadoEnd,
-    Uncertain, stress,
+    Breaks, ChangeSide, Comparison, Condition, FailureShape, Guard, Lever, Moved, NO_RECOVERY,
+    OfFleets, PressureChange, Proposed, ProposedPool, Stress, StressHour, StressInput,
+    StressResult, Stressed, StressedAttainment, StressedCost, StressedResource, Tornado,
+    TornadoBar, TornadoEnd, Uncertain, stress,
 };
 pub use validate::{
     MemoryCase, MemoryInputs, MemoryObserved, MemoryOutcome, MemorySummary, MemoryValidation,

@@ -19,6 +19,7 @@ pub use self::result::{
     Breaks, ChangeSide, FailureShape, Guard, Moved, OfFleets, PressureChange, StressResult,
     Stressed, StressedAttainment, StressedCost, StressedResource, Tornado, TornadoBar, TornadoEnd,
 };
+pub use self::shapes::NO_RECOVERY;
 pub use self::tornado::{Lever, Uncertain};
 pub use self::trigger::{Comparison, Condition};
 use crate::context::Context;
@@ -146,7 +147,7 @@ pub(crate) fn tried(
         .zip(subjects.iter().zip(&trials).skip(1))
         .map(|(stress, (subject, trial))| field.stressed(stress, subject, trial, base))
         .collect();
-    let failure_shapes = shapes::shapes(&field, &stressed, base)?;
+    let failure_shapes = shapes::shapes(&field, &stressed, (base, &subjects[0].peaks))?;
     let tornado = tornado::tornado(&field)?;
     let changes = changes::changes(&field, base)?;
     let mut notes: Vec<String> = Vec::new();

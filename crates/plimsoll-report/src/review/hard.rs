@@ -63,7 +63,7 @@ pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressRe
         Some(stop(&format!("{} does not apply: {}", own.name, own.not_applicable.as_ref()?)))
     });
     own.list(not.collect());
-    own.push(Block::Heading("Seven ways in which plans fail".to_owned()));
+    own.push(Block::Heading("Ways in which plans fail".to_owned()));
     let mut table = Table::new("Failure shapes", &["shape", "today", "planned", "evidence"]);
     let said = |pass: Option<bool>| match pass {
         Some(true) => Cell { text: "pass".to_owned(), tone: Tone::Good },

@@ -1,6 +1,6 @@
 //! The first screen of a review, in 80 columns or 120: what the meeting asks first.
 
-use plimsoll_study::{LoadVerdict, Plan, Review, StressResult};
+use plimsoll_study::{LoadVerdict, NO_RECOVERY, Plan, Review, StressResult};
 use plimsoll_units::grouped;
 
 use super::decide::{facts, month, success, summary};
@@ -233,7 +233,11 @@ fn caveats(review: &Review) -> Vec<String> {
             crate::cost::dollars(class.value_usd)
         )
     });
-    dear.chain(review.notes.iter().cloned()).take(CAVEATS).collect()
+    // A surge that outlasts itself is in no load line.
+    let stays = review.stress.iter().flat_map(|stress| &stress.failure_shapes);
+    let stays = stays.filter(|own| own.name == NO_RECOVERY && own.pass == Some(false));
+    let stays = stays.map(|own| own.evidence.clone());
+    stays.chain(dear).chain(review.notes.iter().cloned()).take(CAVEATS).collect()
 }
 
 /// What must be done for the plan.

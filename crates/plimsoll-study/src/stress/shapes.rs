@@ -1,23 +1,28 @@
-//! The seven ways in which plans fail, each tried.
+//! The ways in which plans fail, each tried.
 
 use plimsoll_sim::Target;
 
-use super::hard::{Field, NOW, PLANNED, Trial};
+use super::hard::{Field, NOW, PLANNED, Peak, Trial};
 use super::result::{FailureShape, Stressed};
 use super::{Stress, side_by_side};
 use crate::plan::MONTH;
 use crate::plan::UnitOfLoss;
-use plimsoll_load::{LoadVerdict, StudyError};
+use plimsoll_load::{LoadVerdict, Recovery, StudyError};
 
 /// By how much a batch is widened.
 const WIDER: usize = 2;
+/// A surge: so many times the demand, for so many seconds.
+const SURGE: (f64, f64) = (2.0, 60.0);
 /// Calls that a limit may turn away, of all that go there, before it counts as ignored.
 const TURNED_AWAY: f64 = 0.01;
+
+/// What the way is called in which a surge outlasts itself.
+pub const NO_RECOVERY: &str = "overload stays after a surge";
 
 pub(super) fn shapes(
     field: &Field<'_>,
     stressed: &[Stressed],
-    base: &Trial,
+    (base, peaks): (&Trial, &[Peak; 2]),
 ) -> Result<Vec<FailureShape>, StudyError> {
     let of = |wanted: &dyn Fn(&Stress) -> bool| {
         let at = field.input.stresses.iter().position(wanted);
@@ -39,7 +44,42 @@ pub(super) fn shapes(
             "when another region's users come",
         ),
         budget(field, base),
+        recovery(field, peaks)?,
     ])
+}
+
+/// Whether a fleet comes back after a surge, with the retries of its clients.
+fn recovery(field: &Field<'_>, peaks: &[Peak; 2]) -> Result<FailureShape, StudyError> {
+    let (times, lasts_s) = SURGE;
+    let found = side_by_side(field.input.plan.fleet.threads, 2, |which| {
+        peaks[which].question(field.context).load().recovery(times, lasts_s)
+    })?;
+    let passes = |recovery: Recovery| match recovery {
+        Recovery::After(_) => Some(true),
+        Recovery::NotWithin(_) => Some(false),
+        Recovery::NeverSteady | Recovery::Unfinished => None,
+    };
+    let says = |fleet: &str, recovery: Recovery| match recovery {
+        Recovery::After(seconds) => format!("{fleet} is back after {seconds:.0} s"),
+        Recovery::NotWithin(seconds) => {
+            format!(
+                "{fleet} stays overloaded for {:.0} min and more: limit retries (`budget` among `retries`), or shed load",
+                seconds / 60.0
+            )
+        }
+        Recovery::NeverSteady => format!("{fleet} breaks a promise without it"),
+        Recovery::Unfinished => format!("the time was up for {fleet}"),
+    };
+    Ok(FailureShape {
+        name: NO_RECOVERY,
+        pass: passes(found[PLANNED]),
+        pass_now: passes(found[NOW]),
+        evidence: format!(
+            "after {times:.0} times the demand for {lasts_s:.0} s {}; {}",
+            says("today's fleet", found[NOW]),
+            says("the planned one", found[PLANNED])
+        ),
+    })
 }
 
 /// A shape that a stress tries.

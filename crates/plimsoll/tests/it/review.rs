@@ -291,7 +291,7 @@ regions = ["elsewhere"]
 fn everything_a_launch_is_decided_on() {
     let (_, review) = reviewed(3, "", &[]);
     let list = |key: &str| review[key].as_array().unwrap_or_else(|| panic!("{key}")).clone();
-    assert_eq!(review["stress"]["failure_shapes"].as_array().expect("shapes").len(), 7);
+    assert_eq!(review["stress"]["failure_shapes"].as_array().expect("shapes").len(), 8);
     assert!(review["stress"]["scenarios"].as_array().expect("hard times").len() >= 12);
     // The reserve is a waterfall that adds up.
     let pool = &review["plan"]["pools"][0];

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::common::plans::{SMALL, list, named, with};
-use crate::common::{Scratch, diagnostic, json, number, plimsoll, text};
+use crate::common::{Scratch, diagnostic, json, number, plimsoll, repository, text};
 use serde_json::Value;
 
 fn stressed(name: &str, scenario: &str, options: &[&str]) -> (i32, Value) {
@@ -181,7 +181,7 @@ fn the_document() {
     }
     let shapes: Vec<&str> =
         list(&document, "failure_shapes").iter().filter_map(|own| own["name"].as_str()).collect();
-    let seven = [
+    let eight = [
         "planned on average prompt length",
         "route mix shifts in an incident",
         "cache-hit assumption untested",
@@ -189,8 +189,9 @@ fn the_document() {
         "rate limits ignored",
         "regional failover doubles traffic",
         "budget cap trips before technical capacity",
+        "overload stays after a surge",
     ];
-    assert_eq!(shapes, seven);
+    assert_eq!(shapes, eight);
     for shape in list(&document, "failure_shapes") {
         assert!(shape["evidence"].as_str().is_some_and(|said| !said.is_empty()), "{shape}");
     }
@@ -384,4 +385,21 @@ fn nobody_is_sent_to_a_pool_that_only_generates() {
     let (one, other) =
         (named(&document, "scenarios", "baseline"), named(&document, "scenarios", "price change"));
     assert_eq!((&one["attainment"], &one["carries"]), (&other["attainment"], &other["carries"]));
+}
+
+/// A minute of doubled load that a fleet never gets over, and the same with a budget of retries: the review says it first.
+#[test]
+fn overload_that_stays_is_said() {
+    let example = std::fs::read_to_string(repository().join("examples/metastable.toml"));
+    let text = example.expect("an example");
+    let retries = r#"timeout = "20s" }"#;
+    assert!(text.contains(retries), "the example's retries");
+    let scratch = Scratch::new("overload-stays");
+    for (name, more, passes) in [("stays", "", false), ("back", r#", budget = "10%""#, true)] {
+        let text = text.replace(retries, &format!(r#"timeout = "20s"{more} }}"#));
+        let file = scratch.file(&format!("{name}.toml"), text);
+        let (_, document) = json(&["stress", &file]);
+        let shape = named(&document, "failure_shapes", "overload stays after a surge");
+        assert_eq!(shape["pass_now"], passes, "{shape}");
+    }
 }
