@@ -3,10 +3,12 @@
 //! The styles and the script are named by their hashes in its security policy, so that nothing else runs in it. Without the script, nothing is lost but what a chart says where it is pointed at.
 
 mod markdown;
+mod terminal;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 pub(crate) use self::markdown::markdown;
+pub(crate) use self::terminal::terminal;
 use crate::chart::{Chart, SCRIPT, STYLE as CHARTS};
 
 /// A part of a page under a heading.

@@ -9,9 +9,11 @@ mod text;
 use plimsoll_study::Review;
 use serde_json::{Value, json};
 
+pub(crate) use self::decide::{budget_blocks, feasible, plan_section};
 pub(crate) use self::hard::{register_blocks, stress_blocks, tornado_blocks};
 #[cfg(test)]
 pub(crate) use self::sample::review as sample;
+pub(crate) use self::service::scaling_section;
 pub use self::text::review_text;
 use crate::page::{Section, markdown, page};
 

@@ -1,6 +1,8 @@
 //! What the meeting decides on: the verdict, the launch table, the plan, and what it costs.
 
-use plimsoll_study::{BudgetPlan, Decision, DemandRow, Plan, PlannedPool, Resource, Review};
+use plimsoll_study::{
+    BudgetPlan, Decision, DemandRow, Limit, Plan, PlannedPool, ReserveLine, Resource, Review,
+};
 use plimsoll_units::grouped;
 
 use super::stop;
@@ -8,7 +10,7 @@ use crate::chart::service::{fan_chart, reserve_chart};
 use crate::cost::dollars as cents;
 use crate::launch::{by_requests, demand_word, percent, plan_sentence, tables};
 use crate::page::{Block, Cell, Section, Table, Tile, Tone};
-use crate::plan::{dollars, number, proof_text, sentence, share};
+use crate::plan::{count, dollars, exact, named_limits, number, proof_text, sentence, share};
 use crate::text::{plain_percent, shown_level};
 
 pub(super) fn verdict(review: &Review) -> Section {
@@ -219,17 +221,13 @@ fn demand_table(review: &Review) -> Table {
 }
 
 pub(super) fn plan(review: &Review) -> Option<Section> {
-    let plan = review.plan.as_ref()?;
+    review.plan.as_ref().map(|plan| plan_section(plan, true))
+}
+
+/// The fleet that a plan proposes, line by line; `why` each limit is what it is.
+pub(crate) fn plan_section(plan: &Plan, why: bool) -> Section {
     let mut own = Section::new("plan", "The plan and its reserve");
-    own.text(format!(
-        "{} Sized for {}.",
-        if plan.feasible {
-            "Feasible: this fleet keeps every promise and is within quota."
-        } else {
-            "NOT FEASIBLE."
-        },
-        plan.sized_for
-    ));
+    own.text(feasible(plan));
     own.list(
         plan.infeasible_because
             .iter()
@@ -244,7 +242,7 @@ pub(super) fn plan(review: &Review) -> Option<Section> {
         pool_blocks(&mut own, i, pool);
     }
     own.table(nodes_table(plan));
-    if let Some(fleet) = &plan.fleet
+    if let Some(fleet) = plan.fleet.as_ref().filter(|fleet| !fleet.nodes.is_empty())
         && let (Some(gap), Some(bound)) = (fleet.gap, fleet.bound_usd_per_hour)
     {
         own.text(format!(
@@ -271,10 +269,44 @@ pub(super) fn plan(review: &Review) -> Option<Section> {
     if let Some(fold) = alternatives(plan) {
         own.push(fold);
     }
-    if let Some(fold) = limits(plan) {
+    if let Some(fold) = limits(plan, why) {
         own.push(fold);
     }
-    Some(own)
+    own
+}
+
+/// Whether there is a plan, and what it takes.
+pub(crate) fn feasible(plan: &Plan) -> String {
+    let sum = |of: &dyn Fn(&PlannedPool) -> u64| plan.pools.iter().map(of).sum::<u64>();
+    let nodes = plan.fleet.as_ref().map(|fleet| fleet.nodes.iter().map(|n| n.nodes).sum::<u64>());
+    let nodes = nodes.unwrap_or_else(|| sum(&|pool| pool.nodes));
+    let mut text = match plan.feasible {
+        true => "FEASIBLE: ".to_owned(),
+        false => "NOT FEASIBLE: ".to_owned(),
+    };
+    text.push_str(&match plan.pools.is_empty() {
+        true => "hosted models alone".to_owned(),
+        false => format!(
+            "{}, {}, {}",
+            count(sum(&|pool| pool.replicas.total.into()), "replica", "replicas"),
+            count(sum(&|pool| pool.devices), "device", "devices"),
+            count(nodes, "node", "nodes")
+        ),
+    });
+    if let Some(usd) = plan.budget.peak_usd_per_hour {
+        text.push_str(&format!(", {}/h at the peak", dollars(usd)));
+    }
+    if let Some(usd) = plan.budget.usd_per_month {
+        text.push_str(&format!(", {} a month{}", dollars(usd), span_of(&plan.budget)));
+    }
+    text
+}
+
+/// Between what a month lies.
+fn span_of(budget: &BudgetPlan) -> String {
+    let differ = budget.interval.filter(|span| dollars(span.low) != dollars(span.high));
+    differ
+        .map_or(String::new(), |span| format!(" ({} to {})", dollars(span.low), dollars(span.high)))
 }
 
 fn pools_table(plan: &Plan) -> Table {
@@ -312,13 +344,13 @@ fn pools_table(plan: &Plan) -> Table {
 }
 
 fn pool_blocks(own: &mut Section, i: usize, pool: &PlannedPool) {
-    own.push(Block::Heading(format!("{}: {} replicas", pool.name, pool.replicas.total)));
     own.push(Block::Chart(Box::new(reserve_chart(i, pool))));
     let mut table = Table::new(
-        &format!("{}: replicas, line by line", pool.name),
+        &format!("{}: {} replicas, line by line", pool.name, pool.replicas.total),
         &["line", ">replicas", ">kept a month", "because"],
     );
-    for line in &pool.reserve {
+    let is_kept = |line: &&ReserveLine| line.replicas > 0 || line.name == "steady";
+    for line in pool.reserve.iter().filter(is_kept) {
         table.row(vec![
             line.name.replace('_', " ").into(),
             line.replicas.to_string().into(),
@@ -327,6 +359,11 @@ fn pool_blocks(own: &mut Section, i: usize, pool: &PlannedPool) {
         ]);
     }
     own.table(table);
+    let none = pool.reserve.iter().filter(|line| !is_kept(line));
+    let none: Vec<String> = none.map(|line| line.name.replace('_', " ")).collect();
+    if !none.is_empty() {
+        own.text(format!("None for {}.", none.join(", ")));
+    }
     if let Some(proof) = &pool.proof {
         own.text(format!("{}.", sentence(&proof_text(proof))));
     }
@@ -388,26 +425,52 @@ fn alternatives(plan: &Plan) -> Option<Block> {
     Some(Block::Fold("Alternatives".to_owned(), vec![Block::Table(table)]))
 }
 
-fn limits(plan: &Plan) -> Option<Block> {
+fn limits(plan: &Plan, why: bool) -> Option<Block> {
     if plan.limits.is_empty() {
         return None;
     }
-    let mut table = Table::new(
-        "What each pool lets in, and where the limit comes from",
-        &["pool", "limit", ">value", "unit", "because"],
-    );
+    let mut columns = vec!["pool", "limit", ">value", "unit", "vLLM"];
+    columns.extend(why.then_some("because"));
+    let mut table = Table::new("What each pool lets in", &columns);
     for own in &plan.limits {
-        for (name, limit) in crate::plan::named_limits(own) {
-            table.row(vec![
+        let all = named_limits(own);
+        for (name, limit) in all.iter().filter(|(_, limit)| why || limit.value.is_some()) {
+            let flag = limit.flags.and_then(|flags| flags.vllm).unwrap_or_default();
+            let mut cells: Vec<Cell> = vec![
                 own.pool.as_str().into(),
-                name.into(),
-                limit.value.map_or("-".to_owned(), crate::plan::exact).into(),
+                (*name).into(),
+                limit.value.map_or("-".to_owned(), exact).into(),
                 limit.unit.into(),
-                limit.why.as_str().into(),
+                flag.into(),
+            ];
+            cells.extend(why.then(|| limit.why.as_str().into()));
+            table.row(cells);
+        }
+    }
+    let columns =
+        ["pool", "class", "tenant", ">requests/min", ">tokens/min", ">at once", ">retries"];
+    let mut classes = Table::new("What each class may send", &columns);
+    for own in &plan.limits {
+        for class in &own.classes {
+            let of =
+                |limit: &Limit| limit.value.map_or("-".to_owned(), |n| grouped(n.floor() as u64));
+            let retries = class.retry_budget.value;
+            classes.row(vec![
+                own.pool.as_str().into(),
+                class.class.as_str().into(),
+                class.tenant.as_deref().unwrap_or("-").into(),
+                of(&class.rpm).into(),
+                of(&class.tpm).into(),
+                of(&class.concurrency).into(),
+                retries.map_or("-".to_owned(), |share| format!("{:.0}%", share * 100.0)).into(),
             ]);
         }
     }
-    Some(Block::Fold("Limits of engines and gateways".to_owned(), vec![Block::Table(table)]))
+    let mut blocks = vec![Block::Table(table)];
+    if !classes.rows.is_empty() {
+        blocks.push(Block::Table(classes));
+    }
+    Some(Block::Fold("Limits of engines and gateways".to_owned(), blocks))
 }
 
 pub(super) fn cost(review: &Review) -> Option<Section> {
@@ -443,26 +506,31 @@ pub(super) fn cost(review: &Review) -> Option<Section> {
         }
     }
     if let Some(budget) = budget {
-        own.text(month(budget));
-        own.table(caps_table(budget));
-        let orders = budget.orders.iter().map(|order| {
-            format!(
-                "Order {} {} in {} by {}: needed {}, {:.0} days ahead{}.",
-                order.devices,
-                order.accelerator,
-                order.region,
-                order.order_by,
-                order.needed_at,
-                order.lead_time_s / 86_400.0,
-                if order.too_late { ", which has passed" } else { "" }
-            )
-        });
-        let orders: Vec<String> = orders.collect();
-        own.list(orders);
-        own.list(budget.startup.iter().map(|price| stop(&price.says)).collect());
-        own.list(budget.notes.iter().map(|note| stop(note)).collect());
+        budget_blocks(&mut own, budget);
     }
     Some(own)
+}
+
+/// What a month costs, the caps, and what must be ordered when.
+pub(crate) fn budget_blocks(own: &mut Section, budget: &BudgetPlan) {
+    own.text(month(budget));
+    own.table(caps_table(budget));
+    let orders = budget.orders.iter().map(|order| {
+        format!(
+            "Order {} {} in {} by {}: needed {}, {:.0} days ahead{}.",
+            order.devices,
+            order.accelerator,
+            order.region,
+            order.order_by,
+            order.needed_at,
+            order.lead_time_s / 86_400.0,
+            if order.too_late { ", which has passed" } else { "" }
+        )
+    });
+    let orders: Vec<String> = orders.collect();
+    own.list(orders);
+    own.list(budget.startup.iter().map(|price| stop(&price.says)).collect());
+    own.list(budget.notes.iter().map(|note| stop(note)).collect());
 }
 
 /// What one success costs, where that is known.
@@ -493,9 +561,7 @@ pub(super) fn month(budget: &BudgetPlan) -> String {
     let (Some(usd), Some(fixed)) = (budget.usd_per_month, budget.static_usd_per_month) else {
         return "A month: unknown, because a price is missing.".to_owned();
     };
-    let span = budget.interval.map_or(String::new(), |span| {
-        format!(" ({} to {})", dollars(span.low), dollars(span.high))
-    });
+    let span = span_of(budget);
     let how = if budget.follows {
         format!(
             " with replicas by the calendar; {} if the planned fleet ran all month",

@@ -1,24 +1,28 @@
 //! Hard times, what moves the answer, where the money goes, and proposed changes.
 
-use plimsoll_study::{LoadVerdict, PressureChange, Review};
+use plimsoll_study::{LoadVerdict, PressureChange, Review, Stressed};
 use plimsoll_units::grouped;
 
 use super::stop;
 use crate::chart::hard::{cost_chart, stress_chart, tornado_chart};
 use crate::cost::dollars as cents;
 use crate::page::{Block, Cell, Section, Table, Tone};
-use crate::stress::{about_times, breaks, dollars, end, guarded, most_moved, share};
+use crate::stress::{about_times, breaks, dollars, end, guarded, most_moved, number, share};
 
 pub(super) fn stress(review: &Review) -> Option<Section> {
     let result = review.stress.as_ref()?;
     let mut own = Section::new("stress", "Stress scenarios");
     own.text(format!("Compared with {}.", result.at));
-    stress_blocks(&mut own, result);
+    stress_blocks(&mut own, result, false);
     Some(own)
 }
 
 /// The table of hard times, what does not apply, the chart, and ways in which plans fail.
-pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressResult) {
+pub(crate) fn stress_blocks(
+    own: &mut Section,
+    result: &plimsoll_study::StressResult,
+    resources: bool,
+) {
     let columns = [
         "scenario",
         "good today",
@@ -47,15 +51,22 @@ pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressRe
             dollars(own.cost.planned_usd_per_success).into(),
             breaks(own.first_to_break.now.as_ref()).into(),
             breaks(own.first_to_break.planned.as_ref()).into(),
-            own.owner.as_deref().unwrap_or("nobody").into(),
+            own.owner.as_deref().unwrap_or("not named").into(),
         ]);
     }
     own.table(table);
     if let Some(chart) = stress_chart(result) {
         own.push(Block::Chart(Box::new(chart)));
     }
-    let about: Vec<String> =
-        tried().map(|own| stop(&format!("{}: {}", own.name, own.about))).collect();
+    let about = tried().map(|own| {
+        let moved = [("Worsened", &own.worsened), ("relieved", &own.relieved)];
+        let moved = moved.iter().filter(|(_, all)| !all.is_empty());
+        let moved = moved.map(|(what, all)| format!("{what}: {}", most_moved(all)));
+        let moved: Vec<String> = moved.collect();
+        let text = stop(&format!("{}: {}", own.name, own.about));
+        if moved.is_empty() { text } else { format!("{text} {}", stop(&moved.join("; "))) }
+    });
+    let about: Vec<String> = about.collect();
     if !about.is_empty() {
         own.push(Block::Fold("What happens in each".to_owned(), vec![Block::List(about)]));
     }
@@ -63,6 +74,12 @@ pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressRe
         Some(stop(&format!("{} does not apply: {}", own.name, own.not_applicable.as_ref()?)))
     });
     own.list(not.collect());
+    if let Some(why) = result.scenarios.iter().find_map(|own| own.cost.why.as_ref()) {
+        own.text(stop(&format!("Where a cost is missing: {why}")));
+    }
+    for scenario in tried().filter(|_| resources) {
+        own.table(resource_table(scenario));
+    }
     own.push(Block::Heading("Ways in which plans fail".to_owned()));
     let mut table = Table::new("Failure shapes", &["shape", "today", "planned", "evidence"]);
     let said = |pass: Option<bool>| match pass {
@@ -80,6 +97,35 @@ pub(crate) fn stress_blocks(own: &mut Section, result: &plimsoll_study::StressRe
     }
     own.table(table);
     own.list(result.notes.iter().map(|note| stop(note)).collect());
+}
+
+/// What a scenario asks of each resource, beside the reference.
+fn resource_table(scenario: &Stressed) -> Table {
+    let columns = [
+        "resource",
+        ">asked",
+        ">at the peak",
+        "unit",
+        ">used today",
+        ">used planned",
+        ">at the peak",
+    ];
+    let mut table = Table::new(&format!("Resources, {}", scenario.name), &columns);
+    for row in &scenario.resources {
+        let name = row.name.replace('_', " ");
+        let of = row.of.as_ref().map_or(name.clone(), |of| format!("{name} of {of}"));
+        let number = |value: Option<f64>| Cell::from(value.map_or("-".to_owned(), number));
+        table.row(vec![
+            of.into(),
+            number(row.demand),
+            number(row.reference),
+            row.unit.into(),
+            share(row.used_now).into(),
+            share(row.used_planned).into(),
+            share(row.reference_used_planned).into(),
+        ]);
+    }
+    table
 }
 
 fn held(good: Option<f64>, verdict: Option<LoadVerdict>) -> Cell {
@@ -246,7 +292,7 @@ pub(crate) fn register_blocks(own: &mut Section, changes: &[PressureChange]) {
         };
         table.row(vec![
             change.name.as_str().into(),
-            change.owner.as_deref().unwrap_or("nobody").into(),
+            change.owner.as_deref().unwrap_or("not named").into(),
             relieves.into(),
             if change.not_applicable.is_some() {
                 "-".into()

@@ -1,6 +1,6 @@
 //! What fleets do: the service curve, memory, the demand ahead, and the deciding windows.
 
-use plimsoll_study::{FleetCurve, Review, ScalingPlan};
+use plimsoll_study::{FleetCurve, Review, ScalingPlan, ScalingThreshold};
 use plimsoll_units::{Bytes, grouped};
 use serde_json::json;
 
@@ -142,12 +142,23 @@ pub(super) fn ahead(review: &Review) -> Option<Section> {
 }
 
 pub(super) fn windows(review: &Review) -> Option<Section> {
-    let scaling: &ScalingPlan = &review.plan.as_ref()?.scaling;
-    let mut own = Section::new("windows", "The deciding windows, simulated");
+    Some(scaling_section(&review.plan.as_ref()?.scaling, false))
+}
+
+/// How replicas follow the demand, and what that comes to where it rises most; `why` each threshold is what it is.
+pub(crate) fn scaling_section(scaling: &ScalingPlan, why: bool) -> Section {
+    let mut own = Section::new("windows", "Scaling, and its deciding windows simulated");
     own.text(stop(&scaling.why));
+    let signal = |threshold: &ScalingThreshold| {
+        json!(threshold.signal).as_str().unwrap_or_default().replace('_', " ")
+    };
     let policies = scaling.policies.iter().map(|policy| {
+        let above = policy.thresholds.iter().filter_map(|threshold| {
+            Some(format!("{} {} {}", signal(threshold), number(threshold.value?), threshold.unit))
+        });
+        let above: Vec<String> = above.map(|text| text.trim_end().to_owned()).collect();
         format!(
-            "{}: {} to {} replicas; up {} every {:.0} s, down {} every {:.0} s after {:.0} s of calm.",
+            "{}: {} to {} replicas; up {} every {:.0} s, down {} every {:.0} s after {:.0} s of calm; more above {}.",
             policy.pool,
             policy.min_replicas,
             policy.max_replicas,
@@ -155,10 +166,37 @@ pub(super) fn windows(review: &Review) -> Option<Section> {
             policy.up.period_s,
             policy.down.replicas,
             policy.down.period_s,
-            policy.down.stabilisation_s
+            policy.down.stabilisation_s,
+            above.join(", ")
         )
     });
     own.list(policies.collect());
+    if why {
+        let mut table = Table::new(
+            "Thresholds, and where each comes from",
+            &["pool", "signal", ">above", "unit", "because"],
+        );
+        for policy in &scaling.policies {
+            for threshold in &policy.thresholds {
+                table.row(vec![
+                    policy.pool.as_str().into(),
+                    signal(threshold).into(),
+                    threshold.value.map_or("-".to_owned(), number).into(),
+                    threshold.unit.into(),
+                    threshold.why.as_str().into(),
+                ]);
+            }
+        }
+        own.table(table);
+    }
+    let floors = scaling.windows.iter().map(|pool| {
+        let each = pool.windows.iter().map(|window| {
+            let usd = window.usd.map_or(String::new(), |usd| format!(" ({})", dollars(usd)));
+            format!("{} for {} h: {}{usd}", window.from, window.hours, window.floor)
+        });
+        format!("{} at least: {}.", pool.pool, each.collect::<Vec<_>>().join("; "))
+    });
+    own.list(floors.collect());
     if let Some(check) = &scaling.check {
         if !check.policy.series.is_empty() {
             own.push(Block::Chart(Box::new(windows_chart(check))));
@@ -188,6 +226,26 @@ pub(super) fn windows(review: &Review) -> Option<Section> {
             ]);
         }
         own.table(table);
+        let regret = check.regret.iter().map(|regret| {
+            let of = match json!(regret.of).as_str() {
+                Some("static") => "A fixed fleet",
+                _ => "The policy",
+            };
+            let from = match json!(regret.from).as_str() {
+                Some("simulation") => "simulated",
+                _ => "over the rest of the horizon by the service curve",
+            };
+            let more = regret
+                .cost_usd
+                .map_or(format!("{:+.1} replica hours", regret.replica_hours), |usd| {
+                    format!("{}{}", if usd < 0.0 { "-" } else { "+" }, dollars(usd.abs()))
+                });
+            format!(
+                "{of} against perfect foresight, {from}: {more}, {:+.1} minutes missed.",
+                regret.slo_minutes
+            )
+        });
+        own.list(regret.collect());
         own.list(check.notes.iter().map(|note| stop(note)).collect());
     }
     let ceilings = scaling.ceilings.iter().map(|ceiling| {
@@ -197,5 +255,5 @@ pub(super) fn windows(review: &Review) -> Option<Section> {
         ))
     });
     own.list(ceilings.collect());
-    Some(own)
+    own
 }

@@ -194,7 +194,10 @@ pub(super) fn stress(result: &StressResult) -> String {
                 Some(LoadVerdict::TooClose) => ", TOO CLOSE TO CALL",
                 _ => "",
             };
-            format!("{} {} good{close}", own.name, share(own.attainment.planned))
+            match own.attainment.planned {
+                Some(_) => format!("{} {} good{close}", own.name, share(own.attainment.planned)),
+                None => format!("{} not known{close}", own.name),
+            }
         });
     let others: Vec<String> = others.collect();
     if !others.is_empty() {

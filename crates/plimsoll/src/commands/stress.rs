@@ -60,7 +60,7 @@ pub(super) fn answer(
     let text = either(
         global,
         || stress_json(&document, crate::VERSION),
-        || stress_text(&document, heading()),
+        || stress_text(&document, heading(), crate::VERSION),
     );
     Ok((text, passes))
 }

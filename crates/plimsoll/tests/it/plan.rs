@@ -167,7 +167,7 @@ fn a_tiny_workload_gets_a_short_answer() {
     Support bot
     as of 2026-11-15 · sized for Mon 2026-11-16 00:00 UTC · demand at its p95 · 99% good · seed 7
 
-    FEASIBLE: 1 replica, 1 device, 1 node, $10.49/h at the peak, $7,660 a month ($7,660 to $7,660)
+    FEASIBLE: 1 replica, 1 device, 1 node, $10.49/h at the peak, $7,660 a month
 
     1 replica of `small` (llama-3.1-8b) on 1 device of L40S.
     One carries 6.6 times the busiest hour, so nothing has to follow the demand.
@@ -176,7 +176,8 @@ fn a_tiny_workload_gets_a_short_answer() {
     No autoscaler: one replica has little to do in the busiest hour: a fixed limit is enough, and an autoscaler has nothing to move.
     Nothing is in reserve: `survive = "replica"` under `[study.reliability]` asks for a second one.
 
-    Note: the cache hits of `support` are those its class states.
+    The cache hits of `support` are those its class states.
+
     Plan …
     "#);
     let (_, plan) = json(&["plan", "examples/support-bot.toml"]);
