@@ -570,27 +570,23 @@ fn at_load(curve: &[WhatIfPoint], load: f64) -> Option<f64> {
 fn says(at: &str, line: &WhatIfLine, rows: &[WhatIfRow]) -> String {
     let requests = rows.first();
     let asked = requests.and_then(|row| row.demand);
+    let first = match (&line.binds, &line.of) {
+        (Some(cause), Some(of)) => format!(" `{of}` runs out first: {}.", cause.replace('_', " ")),
+        _ => String::new(),
+    };
     match (line.load, line.beyond) {
-        (_, true) => format!("Carries {at}; no load that was tried is too much."),
+        (_, true) => format!("The fleet carries more than ten times {at}."),
         (None, false) => {
-            let by = line
-                .first_signal
-                .as_ref()
-                .map_or(String::new(), |by| format!(": {by} is not kept even where nobody waits"));
-            format!("Carries nothing of {at} with every promise kept{by}.")
+            let by = line.first_signal.as_ref().map_or(String::new(), |by| {
+                format!(": {by} is broken even where no request waits for another")
+            });
+            format!("The fleet keeps its promises at no load of {at}{by}.")
         }
         (Some(load), false) => {
-            let where_ = match (&line.binds, &line.of) {
-                (Some(what), Some(of)) => format!("; {} of {of} binds", what.replace('_', " ")),
-                _ => String::new(),
-            };
             let per_s = asked.map_or(String::new(), |asked| {
                 format!(" ({:.1} of {asked:.1} requests/s)", asked * load)
             });
-            match load >= 1.0 {
-                true => format!("Carries {at} {load:.2} times{per_s}{where_}."),
-                false => format!("Carries {:.0}% of {at}{per_s}{where_}.", load * 100.0),
-            }
+            format!("The fleet carries {:.0}% of {at}{per_s}.{first}", load * 100.0)
         }
     }
 }

@@ -210,7 +210,13 @@ impl Gathered {
     ) -> Result<R, Failure> {
         self.asked(loaded)?;
         let routing = self.routing(loaded, global);
-        let counted = super::counted(loaded, &self.demand, routing, COUNTED, global)?;
+        let counted = super::counted(
+            loaded,
+            &self.demand,
+            routing,
+            loaded.scenario.study.runs.get_u32(),
+            global,
+        )?;
         self.ask_of(loaded, horizon, global, &counted, question)
     }
 
@@ -468,9 +474,6 @@ fn autoscaler(scenario: &Scenario) -> Autoscaler {
         tolerance: own.map_or(0.1, |own| own.tolerance.get()),
     }
 }
-
-/// Runs in which the demand of the busiest hours is counted.
-const COUNTED: u32 = 2;
 
 /// Devices of a node where nothing says it: those of most servers.
 const NODE_DEVICES: u64 = 8;
