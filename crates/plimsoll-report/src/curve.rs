@@ -26,6 +26,21 @@ pub struct CurveDocument<'a> {
     pub result: &'a Curve,
     /// What a load test measured, to be held against it.
     pub load_test: &'a [LoadTestPoint],
+    /// The load line that the test measured.
+    pub measured_line: Option<&'a MeasuredLoadLine>,
+}
+
+/// The load line of a load test: provenance `observed`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeasuredLoadLine {
+    /// The largest tested requests a second that keep every promise, as every smaller tested load does.
+    pub carries_per_s: f64,
+    /// The smallest tested load that breaks one.
+    pub fails_per_s: Option<f64>,
+    /// Where the point that carries was read.
+    pub source: String,
+    /// The `[[line]]` that plans with it, where one pool serves everything.
+    pub paste: Option<String>,
 }
 
 /// A measured point, beside what the curve says at its load.
@@ -41,6 +56,8 @@ pub struct LoadTestPoint {
     pub predicted_per_s: Option<f64>,
     /// The mean first token, as measured.
     pub ttft_mean_ms: Option<f64>,
+    /// Whether it keeps the strictest promises; none where the file has no percentile that says it.
+    pub keeps: Option<bool>,
 }
 
 /// The curve as a JSON document.
@@ -54,6 +71,7 @@ pub fn curve_json(document: &CurveDocument<'_>, version: &str) -> Value {
     {
         value.extend(body);
         value.insert("load_test".to_owned(), json!(document.load_test));
+        value.insert("measured_line".to_owned(), json!(document.measured_line));
     }
     value
 }
@@ -120,6 +138,7 @@ pub fn curve_text(document: &CurveDocument<'_>, heading: Heading) -> String {
     if !document.load_test.is_empty() {
         out.push('\n');
         out.push_str(&load_test(document.load_test));
+        out.push_str(&measured_line(document.measured_line));
     }
     if !curve.notes.is_empty() {
         out.push_str("\nTo know before trusting a number:\n");
@@ -291,10 +310,43 @@ fn load_test(points: &[LoadTestPoint]) -> String {
                 maybe(p.achieved_per_s),
                 maybe(p.predicted_per_s),
                 p.ttft_mean_ms.map_or("-".to_owned(), milliseconds),
+                kept(p.keeps).to_owned(),
                 p.origin.clone(),
             ]
         })
         .collect();
-    let header = ["offered/s", "measured/s", "curve/s", "TTFT mean ms", "load test"];
+    let header = ["offered/s", "measured/s", "curve/s", "TTFT mean ms", "promises", "load test"];
     aligned(&header, &rows, &[0, 1, 2, 3])
+}
+
+/// Whether promises were kept, in a word.
+pub(crate) fn kept(keeps: Option<bool>) -> &'static str {
+    match keeps {
+        Some(true) => "kept",
+        Some(false) => "broken",
+        None => "unknown",
+    }
+}
+
+/// The load line that a test measured, in a sentence.
+pub(crate) fn measured_sentence(line: Option<&MeasuredLoadLine>) -> String {
+    let Some(line) = line else {
+        return "The load test has no load line: no point keeps every promise at its 99th percentile, as every lower one does.".to_owned();
+    };
+    let fails = line.fails_per_s.map_or(", the most that was offered".to_owned(), |fails| {
+        format!("; {} breaks one", rate(fails))
+    });
+    format!(
+        "Load line, observed: {} requests/s keep every promise at its 99th percentile{fails} ({}).",
+        rate(line.carries_per_s),
+        line.source
+    )
+}
+
+fn measured_line(line: Option<&MeasuredLoadLine>) -> String {
+    let mut out = format!("{}\n", measured_sentence(line));
+    if let Some(paste) = line.and_then(|line| line.paste.as_ref()) {
+        let _ = writeln!(out, "To plan with it in place of ours:\n\n{paste}");
+    }
+    out
 }

@@ -45,7 +45,7 @@ pub use catalog::{catalog_json, catalog_text};
 pub use chart::service::{ServiceCurve, curve_chart, latency_chart};
 pub use chart::{Chart, SCRIPT as CHART_SCRIPT, STYLE as CHART_STYLE};
 pub use cost::{CostDocument, FOCUS_COLUMNS, FocusHead, cost_json, cost_text, focus_csv};
-pub use curve::{CurveDocument, LoadTestPoint, curve_json, curve_text};
+pub use curve::{CurveDocument, LoadTestPoint, MeasuredLoadLine, curve_json, curve_text};
 pub use explain::{explain_json, explain_text};
 pub use fit::{compare_text, fit_json, fit_text};
 pub use forecast::{

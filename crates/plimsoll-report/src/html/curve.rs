@@ -4,7 +4,7 @@ use plimsoll_study::{CurveMark, CurvePoint, Verdict};
 use plimsoll_units::grouped;
 
 use crate::chart::service::{ServiceCurve, curve_chart, latency_chart, load_test_chart};
-use crate::curve::{CurveDocument, attained, binds, rate, times};
+use crate::curve::{CurveDocument, attained, binds, kept, measured_sentence, rate, times};
 use crate::page::{Block, Section, Table, page};
 use crate::simulate::{milliseconds, percent};
 
@@ -113,7 +113,13 @@ fn load_test(document: &CurveDocument<'_>) -> Option<Section> {
     let points: Vec<_> =
         points.map(|p| (p.offered_per_s, p.achieved_per_s, p.predicted_per_s)).collect();
     own.push(Block::Chart(Box::new(load_test_chart(&points))));
-    let columns = ["load test", ">offered/s", ">measured/s", ">curve/s", ">TTFT mean, ms"];
+    own.text(measured_sentence(document.measured_line));
+    if let Some(paste) = document.measured_line.and_then(|line| line.paste.as_ref()) {
+        own.text("To plan with it in place of ours:");
+        own.push(Block::Code(paste.clone()));
+    }
+    let columns =
+        ["load test", ">offered/s", ">measured/s", ">curve/s", ">TTFT mean, ms", "promises"];
     let mut table =
         Table::new("What was measured, and what the curve says for the same load", &columns);
     for point in document.load_test {
@@ -124,6 +130,7 @@ fn load_test(document: &CurveDocument<'_>) -> Option<Section> {
             maybe(point.achieved_per_s).into(),
             maybe(point.predicted_per_s).into(),
             point.ttft_mean_ms.map_or("-".to_owned(), milliseconds).into(),
+            kept(point.keeps).into(),
         ]);
     }
     own.table(table);

@@ -166,6 +166,7 @@ fn a_curve_shows_its_lines_and_a_load_test() {
         achieved_per_s: Some(19.5),
         predicted_per_s: Some(19.9),
         ttft_mean_ms: Some(210.0),
+        keeps: Some(true),
     }];
     let document = CurveDocument {
         name: "<b>chat</b>",
@@ -174,6 +175,7 @@ fn a_curve_shows_its_lines_and_a_load_test() {
         step_times: "modelled",
         result: &curve,
         load_test: &tested,
+        measured_line: None,
     };
     let page = own(&curve_html(&document, "0.1.0"));
     assert!(page.contains("may be loaded to 32.00 tasks/s") && page.contains("UNSAFE"));

@@ -3,11 +3,16 @@
 use std::io::Write;
 
 use plimsoll_evidence::results;
-use plimsoll_report::{CurveDocument, LoadTestPoint, curve_html, curve_json, curve_text};
+use plimsoll_report::{
+    CurveDocument, LoadTestPoint, MeasuredLoadLine, curve_html, curve_json, curve_text,
+};
 use plimsoll_scenario::sections::{Scenario, Survive};
 use plimsoll_scenario::{Diagnostic, Loaded, class_targets};
-use plimsoll_sim::Mishap;
-use plimsoll_study::{Curve, Load, LoadQuestion, Lost, Memo, SimulateInput, SimulatedPool, curve};
+use plimsoll_sim::{Good, Mishap};
+use plimsoll_study::{
+    BenchPoint, ClassTarget, Curve, Latency, Load, LoadQuestion, Lost, Memo, SimulateInput,
+    SimulatedPool, curve,
+};
 
 use super::simulate::{Stop, chosen_hour};
 use super::{either, fleet, paged, planned, today};
@@ -39,7 +44,10 @@ pub(super) fn answer(
         .map_err(|e| failed(&loaded, &e))?;
     result.notes.extend(still(&own));
     result.notes.extend(demand.notes.iter().cloned().chain(notes).chain(stop.notes()));
-    let mut tested = tested.unwrap_or_default();
+    let strictest = Strictest::of(&own, &targets);
+    let mut tested: Vec<LoadTestPoint> =
+        tested.unwrap_or_default().iter().filter_map(|point| strictest.point(point)).collect();
+    tested.sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
     if !tested.is_empty() {
         result
             .notes
@@ -48,6 +56,7 @@ pub(super) fn answer(
     for point in &mut tested {
         point.predicted_per_s = at_load(&result, point.offered_per_s);
     }
+    let measured = args.load_test.as_ref().and_then(|path| measured_line(&tested, path, &own));
     if !global.quiet {
         // Talk that cannot be written is not missed.
         let _ = writeln!(err, "drew {} points in {:.2} s", result.points.len(), stop.seconds());
@@ -61,6 +70,7 @@ pub(super) fn answer(
         step_times: if calibrated { "of the pools' calibrations" } else { "built in" },
         result: &result,
         load_test: &tested,
+        measured_line: measured.as_ref(),
     };
     paged(args.html.as_deref(), || curve_html(&document, crate::VERSION), global, err)?;
     Ok(either(
@@ -126,30 +136,14 @@ fn failed(loaded: &Loaded, error: &dyn std::fmt::Display) -> Failure {
     Failure::one(Diagnostic::about("no-curve", loaded.source.name(), error.to_string()))
 }
 
-/// Points of a load test; what the curve says at their loads is not known yet.
-fn load_test(path: &std::path::Path) -> Result<Vec<LoadTestPoint>, Failure> {
+/// Points of a load test that say how much was offered.
+fn load_test(path: &std::path::Path) -> Result<Vec<BenchPoint>, Failure> {
     let name = path.display().to_string();
     let found = results(&name, &files::read_text(path)?).map_err(|errors| {
         Failure::input(errors.iter().map(|e| super::calibrate::complaint(&name, e)).collect())
     })?;
-    let points: Vec<LoadTestPoint> = found
-        .points
-        .iter()
-        .filter_map(|point| {
-            let offered = match point.load {
-                Load::Rate(rate) => rate,
-                // In a closed loop as much is offered as is answered.
-                _ => point.requests_per_s?,
-            };
-            Some(LoadTestPoint {
-                origin: format!("{} {}", point.origin.tool, point.origin.row),
-                offered_per_s: offered,
-                achieved_per_s: point.requests_per_s,
-                predicted_per_s: None,
-                ttft_mean_ms: point.ttft.mean.map(|s| s * 1e3),
-            })
-        })
-        .collect();
+    let points: Vec<BenchPoint> =
+        found.points.into_iter().filter(|point| offered(point).is_some()).collect();
     if points.is_empty() {
         let message = "no point of it says how much was offered or answered".to_owned();
         return Err(Failure::one(
@@ -158,6 +152,96 @@ fn load_test(path: &std::path::Path) -> Result<Vec<LoadTestPoint>, Failure> {
         ));
     }
     Ok(points)
+}
+
+/// Requests a second that were offered; in a closed loop as much as was answered.
+fn offered(point: &BenchPoint) -> Option<f64> {
+    match point.load {
+        Load::Rate(rate) => Some(rate),
+        _ => point.requests_per_s,
+    }
+}
+
+/// The strictest thresholds of any class: a load test does not say which class a request is of.
+struct Strictest {
+    ttft_s: Option<f64>,
+    tpot_s: Option<f64>,
+    e2e_s: Option<f64>,
+    /// Whether a class is promised something that no load test has.
+    gap: bool,
+    attainment: f64,
+}
+
+impl Strictest {
+    fn of(fleet: &SimulateInput, targets: &[ClassTarget]) -> Self {
+        let least = |of: &dyn Fn(&Good) -> Option<u64>| {
+            let all = fleet.classes.iter().filter_map(|class| of(&class.sent.good));
+            all.min().map(|ps| ps as f64 / 1e12)
+        };
+        Self {
+            ttft_s: least(&|good| good.ttft),
+            tpot_s: least(&|good| good.tpot),
+            e2e_s: least(&|good| good.e2e),
+            gap: fleet.classes.iter().any(|class| class.sent.good.gap.is_some()),
+            attainment: targets.iter().map(|target| target.attainment).fold(0.0, f64::max),
+        }
+    }
+
+    fn point(&self, point: &BenchPoint) -> Option<LoadTestPoint> {
+        Some(LoadTestPoint {
+            origin: format!("{} {}", point.origin.tool, point.origin.row),
+            offered_per_s: offered(point)?,
+            achieved_per_s: point.requests_per_s,
+            predicted_per_s: None,
+            ttft_mean_ms: point.ttft.mean.map(|s| s * 1e3),
+            keeps: self.keeps(point),
+        })
+    }
+
+    /// Whether a point keeps every promise: each threshold at its 99th percentile, and as many answered as were promised.
+    fn keeps(&self, point: &BenchPoint) -> Option<bool> {
+        let bounds =
+            [(self.ttft_s, point.ttft), (self.tpot_s, point.tpot), (self.e2e_s, point.e2e)];
+        let bounds = bounds.iter().filter_map(|(bound, seen)| Some(((*bound)?, seen)));
+        let above = |seen: Option<f64>, bound: f64| seen.is_some_and(|seen| seen > bound);
+        let failed = point.failed.zip(point.completed).is_some_and(|(failed, completed)| {
+            failed as f64 > (1.0 - self.attainment) * (failed + completed) as f64
+        });
+        let broken = |(bound, seen): &(f64, &Latency)| {
+            above(seen.p50, *bound) || self.attainment >= 0.99 && above(seen.p99, *bound)
+        };
+        let bounds: Vec<(f64, &Latency)> = bounds.collect();
+        if failed || bounds.iter().any(broken) {
+            return Some(false);
+        }
+        let kept = bounds.iter().all(|(bound, seen)| seen.p99.is_some_and(|p99| p99 <= *bound));
+        (kept && !bounds.is_empty() && !self.gap).then_some(true)
+    }
+}
+
+/// The largest tested load that keeps every promise, as every smaller one does.
+fn measured_line(
+    tested: &[LoadTestPoint],
+    path: &std::path::Path,
+    fleet: &SimulateInput,
+) -> Option<MeasuredLoadLine> {
+    let kept = tested.iter().take_while(|point| point.keeps == Some(true)).count();
+    let carries = tested[..kept].last()?;
+    let fails = tested.iter().find(|point| point.keeps == Some(false));
+    let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let paste = match fleet.pools.as_slice() {
+        [pool] if fleet.providers.is_empty() => Some(format!(
+            "[[line]]\npool = {:?}\nresource = \"requests\"\ncarries = {}\nreplicas = {}\nsource = {file:?}",
+            pool.name, carries.offered_per_s, pool.life.replicas
+        )),
+        _ => None,
+    };
+    Some(MeasuredLoadLine {
+        carries_per_s: carries.offered_per_s,
+        fails_per_s: fails.map(|point| point.offered_per_s),
+        source: carries.origin.clone(),
+        paste,
+    })
 }
 
 /// What a curve says is done of so many requests a second, on a straight line between its points.

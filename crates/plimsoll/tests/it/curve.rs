@@ -264,6 +264,35 @@ fn a_load_test_beside_it() {
     assert_eq!(code, 2);
 }
 
+/// The load line of a load test is the largest load at which every promise is kept at its 99th percentile, as at every smaller one; the `[[line]]` that is printed plans with it.
+#[test]
+fn a_load_test_has_a_load_line() {
+    let text = scenario(SLO, "");
+    let row = |rate: f64, ttft: f64, tpot: f64| {
+        format!(
+            r#"{{"date": "20261103-090000", "endpoint_type": "openai", "backend": "vllm", "model_id": "m", "tokenizer_id": "m", "num_prompts": 64, "request_rate": {rate}, "burstiness": 1.0, "max_concurrency": null, "duration": 60.0, "completed": 64, "failed": 0, "total_input_tokens": 65536, "total_output_tokens": 16384, "request_throughput": {rate}, "output_throughput": 190.0, "total_token_throughput": 900.0, "mean_ttft_ms": 50.0, "median_ttft_ms": 46.0, "p99_ttft_ms": {ttft}, "mean_tpot_ms": 4.9, "median_tpot_ms": 4.9, "p99_tpot_ms": {tpot}, "mean_itl_ms": 4.9, "median_itl_ms": 4.9, "p99_itl_ms": 6.0}}"#
+        )
+    };
+    let scratch = Scratch::new("measured-line");
+    let line = |name: &str, rows: &[String]| {
+        let file = scratch.file(&format!("{name}.jsonl"), rows.join("\n"));
+        curve(name, &text, &["--load-test", &file])["measured_line"].clone()
+    };
+    // In any order; a heavier load that is kept by chance is none.
+    let rows = [row(8.0, 90.0, 9.0), row(2.0, 60.0, 6.0), row(4.0, 70.0, 7.0)];
+    let kept = line("kept", &rows);
+    assert_eq!((number(&kept["carries_per_s"]), kept["fails_per_s"].is_null()), (8.0, true));
+    let rows = [row(2.0, 60.0, 6.0), row(4.0, 9e5, 7.0), row(8.0, 90.0, 9.0)];
+    let broken = line("broken", &rows);
+    assert_eq!((number(&broken["carries_per_s"]), number(&broken["fails_per_s"])), (2.0, 4.0));
+    assert!(line("none", &[row(2.0, 60.0, 9e5)]).is_null());
+    // What is printed can be pasted.
+    let paste = broken["paste"].as_str().expect("a line to paste");
+    let file = scratch.file("pasted.toml", format!("{text}\n{paste}\n"));
+    let (code, checked) = json(&["check", &file]);
+    assert_eq!(code, 0, "{checked}");
+}
+
 /// What cannot be drawn is said, and nothing hangs.
 #[test]
 fn bad_questions_get_answers() {
