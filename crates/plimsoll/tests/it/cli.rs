@@ -43,6 +43,18 @@ fn the_first_screen_of_a_review() {
     }
 }
 
+/// The scenario of the README is one that is reviewed.
+#[test]
+fn the_readme_scenario_is_reviewed() {
+    let readme = std::fs::read_to_string(repository().join("README.md")).expect("a README");
+    let scenario = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let scratch = Scratch::new("readme-scenario");
+    let file = scratch.file("launch.toml", scenario.expect("a scenario"));
+    let (code, review) = json(&["review", &file]);
+    assert_eq!(code, 0, "{review}");
+    assert_eq!(review["verdict"]["plan"], "ready", "{}", review["verdict"]);
+}
+
 /// What the README shows is what the program prints.
 #[test]
 fn the_readme_shows_real_output() {
