@@ -50,7 +50,7 @@ fn the_readme_scenario_is_reviewed() {
     let scenario = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let scratch = Scratch::new("readme-scenario");
     let file = scratch.file("launch.toml", scenario.expect("a scenario"));
-    let (code, review) = json(&["review", &file]);
+    let (code, review) = json(&["--json", "review", &file]);
     assert_eq!(code, 0, "{review}");
     assert_eq!(review["verdict"]["plan"], "ready", "{}", review["verdict"]);
 }
