@@ -18,6 +18,7 @@ mod plan_refuses;
 mod profile;
 #[cfg(all(feature = "sql", feature = "cluster", feature = "object-store"))]
 mod query;
+mod random_plans;
 mod reference_stats;
 mod references;
 mod replay;
