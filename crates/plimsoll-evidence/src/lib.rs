@@ -12,12 +12,14 @@
 mod bench;
 mod calibration;
 mod case;
+mod kernels;
 mod log;
 mod memory;
 mod performance;
 
 pub use bench::{Results, ResultsError, lint_sweep, results};
 pub use calibration::{CalibrationFile, calibration};
+pub use kernels::{KernelReadError, KernelReading, ReadKernels, WantedKernels, read_kernels};
 pub use log::{EngineLog, engine_log};
 pub use memory::memory_cases;
 pub use performance::performance_cases;

@@ -31,6 +31,7 @@
 mod around;
 mod constants;
 mod fit;
+pub mod kernels;
 mod model;
 mod rates;
 mod step;

@@ -18,6 +18,7 @@ mod explain;
 mod fit;
 mod forecast;
 mod html;
+mod kernels;
 mod launch;
 mod ledger;
 mod page;
@@ -55,6 +56,7 @@ pub use forecast::{
 pub use html::{
     curve_html, forecast_html, profile_charts, profile_html, reconcile_html, stress_html,
 };
+pub use kernels::{kernels_json, kernels_text};
 pub use ledger::{ingest_json, ingest_text};
 pub use page::{Block, Cell, Column, Section, Table, Tone, page};
 pub use plan::{Changed, PlanDocument, against_text, changes, plan_json, plan_text};

@@ -821,6 +821,8 @@ pub enum CatalogTopic {
     Prices,
     /// Workload profiles for classes
     Profiles,
+    /// Measured kernel times by device, engine and number format
+    Kernels,
 }
 
 /// A day that a study can be about.

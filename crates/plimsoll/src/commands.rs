@@ -36,8 +36,8 @@ use jiff::civil::Date;
 use plimsoll_evidence::Cases;
 use plimsoll_fleet::Catalog;
 use plimsoll_report::{
-    Topic, catalog_json, catalog_text, explain_json, explain_text, performance_json,
-    performance_text, validation_json, validation_text,
+    Topic, catalog_json, catalog_text, explain_json, explain_text, kernels_json, kernels_text,
+    performance_json, performance_text, validation_json, validation_text,
 };
 use plimsoll_scenario::{
     Diagnostic, Loaded, Origin, builtin, json_schema, load, load_catalog, load_typed, profiles,
@@ -333,6 +333,7 @@ fn catalog(
         catalog.models.push(model);
     }
     let topic = match topic {
+        CatalogTopic::Kernels => return kernels(name.as_deref(), global),
         CatalogTopic::Models => Topic::Models,
         CatalogTopic::Accelerators => Topic::Accelerators,
         CatalogTopic::Engines => Topic::Engines,
@@ -345,15 +346,28 @@ fn catalog(
     } else {
         catalog_text(&catalog, profiles(), topic, name, heading())
     };
-    answer.map_err(|near| {
-        let wanted = name.unwrap_or_default();
-        let message = format!("nothing in the catalogue is called `{wanted}`");
-        let help = match near.as_slice() {
-            [] => "leave the name out for the whole list".to_owned(),
-            near => format!("did you mean `{}`?", near.join("` or `")),
-        };
-        Failure::one(Diagnostic::about("unknown-name", "command line", message).help(help))
-    })
+    answer.map_err(|near| not_listed(name.unwrap_or_default(), &near))
+}
+
+fn not_listed(wanted: &str, near: &[String]) -> Failure {
+    let message = format!("nothing in the catalogue is called `{wanted}`");
+    let help = match near {
+        [] => "leave the name out for the whole list".to_owned(),
+        near => format!("did you mean `{}`?", near.join("` or `")),
+    };
+    Failure::one(Diagnostic::about("unknown-name", "command line", message).help(help))
+}
+
+/// The kernel tables that come with the program.
+fn kernels(device: Option<&str>, global: &Global) -> Result<String, Failure> {
+    let file =
+        plimsoll_perf::kernels::built_in().map_err(|error| Failure::bug(&error.to_string()))?;
+    let answer = if global.json {
+        kernels_json(&file, device).map(|document| format!("{document:#}\n"))
+    } else {
+        kernels_text(&file, device)
+    };
+    answer.map_err(|devices| not_listed(device.unwrap_or_default(), &devices))
 }
 
 /// Our own step logs; `validation/README.md` says how they were made.
