@@ -2,6 +2,7 @@
 
 mod curve;
 mod file;
+mod tables;
 
 /// The tables that come with the program; `cargo run -p tools --bin kernels` makes them.
 static BUILT_IN: &[u8] = include_bytes!("../data/kernels.bin");
@@ -15,6 +16,9 @@ pub use self::curve::KernelCurve;
 pub use self::file::{
     KernelColumn, KernelEntry, KernelFamily, KernelFile, KernelFileError, KernelFileWriter,
     KernelKey, KernelOrigin, KernelTable,
+};
+pub use self::tables::{
+    DecodeSurface, ExpertCurve, ExpertShape, HeadShape, KernelSource, KernelTables,
 };
 
 #[cfg(test)]

@@ -30,18 +30,22 @@ impl KernelCurve {
         })
     }
 
-    /// A weighted sum of curves with the same samples; none where they differ.
+    /// A weighted sum of curves, at the samples that all of them have; none where there are none.
     pub fn mixed(parts: &[(&Self, f64)]) -> Option<Self> {
         let (first, _) = parts.first()?;
-        if parts.iter().any(|(curve, _)| curve.at != first.at) {
-            return None;
+        let (mut at, mut seconds) = (Vec::new(), Vec::new());
+        for sample in &first.at {
+            let each = parts.iter().map(|(curve, weight)| {
+                let place = curve.at.binary_search_by(|own| own.total_cmp(sample)).ok()?;
+                Some(curve.seconds[place] * weight)
+            });
+            if let Some(sum) = each.sum::<Option<f64>>() {
+                at.push(*sample);
+                seconds.push(sum);
+            }
         }
-        let sum = |i: usize| parts.iter().map(|(curve, weight)| curve.seconds[i] * weight).sum();
-        Some(Self {
-            at: first.at.clone(),
-            seconds: (0..first.at.len()).map(sum).collect(),
-            tooth: parts.iter().map(|(curve, weight)| curve.tooth * weight).sum(),
-        })
+        let tooth = parts.iter().map(|(curve, weight)| curve.tooth * weight).sum();
+        (!at.is_empty()).then_some(Self { at, seconds, tooth })
     }
 
     /// The time of so many tokens: straight between samples, in proportion beyond the last. Where samples are too far apart to show teeth, the last tooth is laid on the line that
@@ -115,8 +119,12 @@ mod tests {
         let (a, b) = (curve(&[(1, 1.0), (16, 2.0)]), curve(&[(1, 3.0), (16, 4.0)]));
         let own = KernelCurve::mixed(&[(&a, 0.25), (&b, 0.75)]).expect("one axis");
         assert!((own.seconds(1.0) - 2.5).abs() < 1e-12 && (own.seconds(16.0) - 3.5).abs() < 1e-12);
+        // Only what both were measured at.
         let other = curve(&[(1, 1.0), (17, 2.0)]);
-        assert_eq!(KernelCurve::mixed(&[(&a, 0.5), (&other, 0.5)]), None);
+        let own = KernelCurve::mixed(&[(&a, 0.5), (&other, 0.5)]).expect("one sample");
+        assert!((own.seconds(1.0) - 1.0).abs() < 1e-12 && (own.seconds(2.0) - 2.0).abs() < 1e-12);
+        let apart = curve(&[(2, 1.0)]);
+        assert_eq!(KernelCurve::mixed(&[(&a, 0.5), (&apart, 0.5)]), None);
         assert_eq!(KernelCurve::new(&[], &[]), None);
     }
 }
