@@ -2,6 +2,7 @@
 
 mod curve;
 mod file;
+mod recipe;
 mod tables;
 
 /// The tables that come with the program; `cargo run -p tools --bin kernels` makes them.
@@ -17,6 +18,7 @@ pub use self::file::{
     KernelColumn, KernelEntry, KernelFamily, KernelFile, KernelFileError, KernelFileWriter,
     KernelKey, KernelOrigin, KernelTable,
 };
+pub use self::recipe::{KernelRecipe, Routing};
 pub use self::tables::{
     DecodeSurface, ExpertCurve, ExpertShape, HeadShape, KernelSource, KernelTables,
 };
