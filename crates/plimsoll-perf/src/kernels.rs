@@ -21,6 +21,7 @@ pub use self::file::{
 pub use self::recipe::{KernelRecipe, Routing};
 pub use self::tables::{
     DecodeSurface, ExpertCurve, ExpertShape, HeadShape, KernelSource, KernelTables,
+    PrefillAttention,
 };
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use plimsoll_memory::{Format, shards};
 use super::curve::KernelCurve;
 use super::tables::{
     DecodeSurface, ExpertCurve, ExpertShape, HeadShape, KernelSource, KernelTables,
+    PrefillAttention,
 };
 use crate::work::Layout;
 
@@ -13,6 +14,8 @@ use crate::work::Layout;
 const ELEMENTWISE: f64 = 0.85;
 /// Decode attention in an engine, with pages, against its time alone.
 const ATTENTION: f64 = 1.03;
+/// Prefill attention in an engine, with pages and earlier context, against its time alone.
+const PREFILL_ATTENTION: f64 = 1.2;
 /// Kernels alone keep clocks that a loaded device does not; where arithmetic decides a product takes so many times as long. By our H200 logs, bf16 and fp8.
 const CLOCK: [f64; 2] = [1.07, 0.98];
 /// Small kernels of a layer, in seconds: bf16, fp8 (whose quantisation is part of its products' rows), experts in bf16 or fp8, experts in mxfp4. By our H200 logs.
@@ -64,7 +67,9 @@ struct LayerKernels {
     /// Products, each with its time at 16 tokens: what reading the matrix takes.
     products: Vec<(KernelCurve, f64, f64)>,
     experts: Option<RoutedExperts>,
-    attention: Option<DecodeSurface>,
+    attention: DecodeSurface,
+    prefill: PrefillAttention,
+    window: Option<f64>,
     /// Bytes that a token's norms, activations and rotations read and write.
     elementwise_bytes: f64,
     small_s: f64,
@@ -167,7 +172,8 @@ impl KernelRecipe {
                 window,
             };
             let surface = tables.decode_attention(kv, &heads)?;
-            source = source.max(surface.source);
+            let prefill = tables.prefill_attention(kv, &heads)?;
+            source = source.max(surface.source).max(prefill.source);
             let mut curves = Vec::new();
             for shape in shapes.iter().filter(|shape| shape.place != Place::Attention) {
                 let format = if shape.quantised { products } else { "bfloat16" };
@@ -221,7 +227,9 @@ impl KernelRecipe {
                     layers: 1.0,
                     products: curves,
                     experts: routed,
-                    attention: Some(surface),
+                    attention: surface,
+                    prefill,
+                    window: window.map(|window| window as f64),
                     elementwise_bytes: 2.0 * (8.0 * hidden + 2.0 * qkv + 2.0 * keys + inner),
                     small_s: small,
                     reduce,
@@ -274,7 +282,7 @@ impl KernelRecipe {
     /// Seconds of attention for sequences that decode, each with as much context.
     pub fn decode_attention_seconds(&self, sequences: f64, context: f64) -> f64 {
         let layer = |kind: &LayerKernels| {
-            let Some(surface) = &kind.attention else { return 0.0 };
+            let surface = &kind.attention;
             let row = surface.row(sequences);
             let knots = &surface.contexts;
             let above = knots.partition_point(|knot| *knot < context).clamp(1, knots.len() - 1);
@@ -283,6 +291,26 @@ impl KernelRecipe {
             kind.layers * ATTENTION * (row[a] + slope * (context - knots[a])).max(0.0)
         };
         self.kinds.iter().map(layer).sum()
+    }
+
+    /// Seconds of attention for prompt tokens that see so many pairs together.
+    pub fn prefill_attention_seconds(&self, tokens: f64, pairs: f64) -> f64 {
+        if tokens <= 0.0 {
+            return 0.0;
+        }
+        let layer = |kind: &LayerKernels| {
+            let pairs = kind.window.map_or(pairs, |window| pairs.min(window * tokens));
+            let PrefillAttention { step, token, pair, .. } = kind.prefill;
+            kind.layers * PREFILL_ATTENTION * (step + token * tokens + pair * pairs)
+        };
+        self.kinds.iter().map(layer).sum()
+    }
+
+    /// Seconds of a step that reads one prompt, on the device.
+    pub fn prompt_seconds(&self, tokens: f64) -> f64 {
+        self.tokens_seconds(tokens)
+            + self.head_seconds(1.0)
+            + self.prefill_attention_seconds(tokens, tokens * tokens / 2.0)
     }
 
     /// Seconds of a step of decodes alone, on the device.
@@ -401,6 +429,16 @@ mod tests {
             .collect();
         off.sort_by(f64::total_cmp);
         (off[off.len() / 2], off[off.len() - 1])
+    }
+
+    /// Single prompts of the same: milliseconds to the first token, of which 1.3 are the way in and 2.2 the host's own work. The device decides here; shorter prompts wait for the host's launches.
+    #[test]
+    fn prompts_of_a_dense_model_in_fp8() {
+        let recipe = recipe(QWEN3_32B, Format::Fp8Channel, 1, 256);
+        for (tokens, ms) in [(800.0, 76.0), (1024.0, 63.0), (1056.0, 90.0), (2048.0, 118.0)] {
+            let is = recipe.prompt_seconds(tokens) * 1e3 + 3.5;
+            assert!((is / ms - 1.0).abs() < 0.04, "{tokens} tokens: {is} for {ms}");
+        }
     }
 
     /// Decode steps of Llama-3.1-8B in bf16 in closed loops on our third H200 (2026-11-18): medians of gaps, some of which have prompts of others beside them.

@@ -100,6 +100,58 @@ impl DecodeSurface {
     }
 }
 
+/// Prefill attention of a layer, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrefillAttention {
+    /// Of a step that has prompts.
+    pub step: f64,
+    /// Of a token of theirs.
+    pub token: f64,
+    /// Of a pair of a token and one that it sees.
+    pub pair: f64,
+    /// How it was come by.
+    pub source: KernelSource,
+}
+
+/// Tokens of a step, and its prompts, up to which prefill attention is fitted.
+const PREFILL_TOKENS_MOST: f64 = 20_000.0;
+const PROMPTS_MOST: f64 = 16.0;
+
+/// Three coefficients, none below zero, whose sum is off by least in proportion.
+fn least_squares(rows: &[([f64; 3], f64)]) -> Option<[f64; 3]> {
+    if rows.len() < 6 {
+        return None;
+    }
+    // Scaled by the largest, so that none drowns.
+    let scale: [f64; 3] =
+        std::array::from_fn(|i| rows.iter().map(|(x, _)| x[i]).fold(0.0, f64::max).max(1e-300));
+    let mut best: Option<(f64, [f64; 3])> = None;
+    // Each choice of those that are above zero.
+    for chosen in 1u32..8 {
+        let used: Vec<usize> = (0..3).filter(|i| chosen >> i & 1 == 1).collect();
+        let n = used.len();
+        let cell = |row: &([f64; 3], f64), i: usize| row.0[used[i]] / scale[used[i]] / row.1;
+        let matrix = nalgebra::DMatrix::from_fn(n, n, |i, j| {
+            rows.iter().map(|row| cell(row, i) * cell(row, j)).sum::<f64>()
+        });
+        let right = nalgebra::DVector::from_fn(n, |i, _| rows.iter().map(|row| cell(row, i)).sum());
+        let Some(solved) = matrix.lu().solve(&right) else { continue };
+        if solved.iter().any(|x| !x.is_finite() || *x < 0.0) {
+            continue;
+        }
+        let off: f64 = rows
+            .iter()
+            .map(|row| ((0..n).map(|i| cell(row, i) * solved[i]).sum::<f64>() - 1.0).powi(2))
+            .sum();
+        if best.is_none_or(|(least, _)| off < least) {
+            let mut found = [0.0; 3];
+            used.iter().enumerate().for_each(|(i, at)| found[*at] = solved[i] / scale[*at]);
+            best = Some((off, found));
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
 /// The tables of one device and engine.
 #[derive(Debug)]
 pub struct KernelTables<'f> {
@@ -185,6 +237,51 @@ impl<'f> KernelTables<'f> {
             seconds,
             source: if nearest > 1e-9 { KernelSource::ScaledShape } else { KernelSource::Sampled },
         })
+    }
+
+    /// Prefill attention of heads with a KV cache of a format, as what a prompt, a token and a pair of tokens take. Fitted to prompts of 64 tokens and more, 20,000 at most in a step.
+    pub fn prefill_attention(&self, format: &str, heads: &HeadShape) -> Option<PrefillAttention> {
+        let table = self.table(KernelFamily::PrefillAttention, format)?;
+        let place = |name: &str| table.keys.iter().position(|key| key == name);
+        let (window, width) = (place("window_size")?, place("head_dim")?);
+        let (all, kv, batch) =
+            (place("num_heads")?, place("num_key_value_heads")?, place("batch_size")?);
+        let fits = |column: &&KernelColumn| {
+            size(&column.key[window]) == Some(heads.window.unwrap_or(0))
+                && size(&column.key[width]) == Some(heads.width)
+                && size(&column.key[kv]) == Some(heads.kv_heads)
+        };
+        let fitting: Vec<&KernelColumn> = table.columns.iter().filter(fits).collect();
+        let distance = |column: &KernelColumn| {
+            size(&column.key[all])
+                .map_or(f64::INFINITY, |own| (own as f64 / heads.heads as f64).ln().abs())
+        };
+        let nearest = fitting.iter().map(|column| distance(column)).fold(f64::INFINITY, f64::min);
+        let mut rows: Vec<([f64; 3], f64)> = Vec::new();
+        for column in fitting.into_iter().filter(|column| distance(column) <= nearest) {
+            let prompts = size(&column.key[batch])? as f64;
+            for (at, seconds) in column.at.iter().zip(&column.seconds) {
+                let length = *at as f64;
+                let tokens = prompts * length;
+                if length >= 64.0 && tokens <= PREFILL_TOKENS_MOST && prompts <= PROMPTS_MOST {
+                    let sees = heads.window.map_or(length / 2.0, |window| {
+                        let window = window as f64;
+                        if length <= window {
+                            length / 2.0
+                        } else {
+                            window - window * window / (2.0 * length)
+                        }
+                    });
+                    // Each prompt is a row of the fit's own: what a step of several shares is taken as of each.
+                    rows.push(([1.0, tokens, tokens * sees], *seconds));
+                }
+            }
+        }
+        let [step, token, pair] = least_squares(&rows)?;
+        let source = if nearest > 1e-9 { KernelSource::ScaledShape } else { KernelSource::Sampled };
+        // Operations are in proportion to query heads.
+        let by = if nearest > 1e-9 { 1.0f64.max(nearest.exp()) } else { 1.0 };
+        Some(PrefillAttention { step, token, pair: pair * by, source })
     }
 
     /// All-reduce among so many GPUs, against elements: the fastest way that was measured.
@@ -452,6 +549,11 @@ mod tests {
         let bytes = 64.0 * surface.contexts[last] * (2 * 8 * 128 * 2) as f64;
         assert!(rows[2][last] > 0.98 * bytes / 4.8e12, "{} {}", rows[2][last], bytes / 4.8e12);
         assert!(rows[2][last] < 3.0 * bytes / 4.8e12, "{} {}", rows[2][last], bytes / 4.8e12);
+        // Long prompts: a third to all of what arithmetic would take at its peak.
+        let prefill = tables.prefill_attention("bfloat16", &heads).expect("coefficients");
+        let flops = 2.0 * 2.0 * 32.0 * 128.0 / prefill.pair;
+        assert!((300e12..990e12).contains(&flops), "{flops}");
+        assert!(prefill.step > 0.0 && prefill.step < 50e-6, "{prefill:?}");
         let other = HeadShape { heads: 28, ..heads };
         let other = tables.decode_attention("bfloat16", &other).expect("a surface");
         assert_eq!(other.source, KernelSource::ScaledShape);
