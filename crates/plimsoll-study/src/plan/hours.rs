@@ -58,7 +58,11 @@ pub(crate) fn hours(input: &PlanInput<'_>, asked: &Asked, pool: usize, size: &Po
     };
     let on: Vec<u32> = (0..count).map(|hour| need(&planned, hour)).collect();
     let (reserve, facts) = (size.replicas.reserve(), &input.pools[pool]);
-    let most = facts.most.min(size.replicas.total.max(facts.now)).max(1);
+    // Where more are needed than there may be, the month is of those that are needed, as everything else that is said of them.
+    let most = match size.replicas.total > facts.most {
+        true => size.replicas.total,
+        false => facts.most.min(size.replicas.total.max(facts.now)).max(1),
+    };
     let with: Vec<u32> = on.iter().map(|n| (n + reserve).min(most)).collect();
     // Where there is no price, hours of replicas are counted.
     let price = facts.replica_usd_per_hour.unwrap_or(1.0);

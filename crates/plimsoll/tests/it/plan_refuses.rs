@@ -215,3 +215,23 @@ fn people_are_told_what_is_in_the_way() {
     let what = plan["infeasible_because"][0]["what"].as_str().expect("said");
     assert!(screen.contains("NOT FEASIBLE") && screen.contains(what), "{screen}");
 }
+
+/// What an infeasible plan would cost is of the fleet that it names: the month is that fleet's, kept every hour where the demand is flat.
+#[test]
+fn an_infeasible_plan_names_one_fleet() {
+    let scratch = Scratch::new("one-fleet");
+    let text = with(
+        SMALL,
+        &[(
+            "max_model_len = 16384",
+            "max_model_len = 16384\nreplicas = { now = 1, plan = [1, 2] }",
+        )],
+    );
+    let (code, plan) = json(&["plan", &scratch.file("s.toml", text)]);
+    assert_eq!((code, &plan["feasible"]), (1, &false.into()));
+    let total = count(&plan["pools"][0]["replicas"]["total"]);
+    assert!(total > 2, "{total}");
+    let budget = &plan["budget"];
+    let (hour, month) = (number(&budget["peak_usd_per_hour"]), number(&budget["usd_per_month"]));
+    assert!((month / (hour * 730.0) - 1.0).abs() < 1e-6, "{month} for {hour} an hour");
+}
