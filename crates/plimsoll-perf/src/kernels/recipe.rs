@@ -8,7 +8,7 @@ use super::tables::{
     DecodeSurface, ExpertCurve, ExpertShape, HeadShape, KernelSource, KernelTables,
     PrefillAttention,
 };
-use crate::work::Layout;
+use crate::work::{Layout, Work};
 
 /// The share of the bandwidth at which norms, activations and rotations read and write.
 const ELEMENTWISE: f64 = 0.85;
@@ -84,6 +84,8 @@ pub struct KernelRecipe {
     head: KernelCurve,
     bandwidth: f64,
     graph_tokens: Option<f64>,
+    /// Bytes that any step reads, and those of a token of context: kernels timed alone may find them in a cache.
+    least_bytes: [f64; 2],
     /// How the least sure of its times was come by.
     pub source: KernelSource,
 }
@@ -236,6 +238,7 @@ impl KernelRecipe {
                 },
             ));
         }
+        let work = Work::of(model, layout).ok()?;
         let vocabulary = model.vocab_size.div_ceil(placement.tensor);
         let (head, own) = tables.gemm("bfloat16", vocabulary, model.hidden_size)?;
         Some(Self {
@@ -243,6 +246,7 @@ impl KernelRecipe {
             head,
             bandwidth,
             graph_tokens: layout.graph_tokens.map(|tokens| tokens as f64),
+            least_bytes: [work.weight_bytes_least(), work.kv_bytes()],
             source: source.max(own),
         })
     }
@@ -308,16 +312,27 @@ impl KernelRecipe {
 
     /// Seconds of a step that reads one prompt, on the device.
     pub fn prompt_seconds(&self, tokens: f64) -> f64 {
-        self.tokens_seconds(tokens)
+        let kernels = self.tokens_seconds(tokens)
             + self.head_seconds(1.0)
-            + self.prefill_attention_seconds(tokens, tokens * tokens / 2.0)
+            + self.prefill_attention_seconds(tokens, tokens * tokens / 2.0);
+        kernels.max(self.least_seconds(0.0))
+    }
+
+    /// What reading takes at the bandwidth of the device: no step is faster.
+    fn least_seconds(&self, context: f64) -> f64 {
+        let [weights, token] = self.least_bytes;
+        (weights + token * context) / self.bandwidth
     }
 
     /// Seconds of a step of decodes alone, on the device.
     pub fn decode_seconds(&self, sequences: f64, context: f64) -> f64 {
-        self.tokens_seconds(sequences)
+        let kernels = self.tokens_seconds(sequences)
             + self.head_seconds(sequences)
-            + self.decode_attention_seconds(sequences, context)
+            + self.decode_attention_seconds(sequences, context);
+        // Layers with a window see no more than that.
+        let windowed = self.kinds.iter().any(|kind| kind.window.is_some());
+        let read = if windowed { 0.0 } else { sequences * context };
+        kernels.max(self.least_seconds(read))
     }
 }
 

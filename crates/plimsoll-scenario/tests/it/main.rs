@@ -3,3 +3,4 @@
 mod catalog;
 mod corpus;
 mod diagnostics;
+mod kernels;
