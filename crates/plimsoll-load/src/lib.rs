@@ -33,5 +33,5 @@ pub use simulate::{
     Verdict, Window, broken_promises, simulate, simulate_known, too_short,
 };
 pub use smear::{Differed, Gaps, Spread};
-pub use trial::{Effort, Memo, MemoCount, Recovery};
+pub use trial::{Effort, Memo, MemoCount, Recovery, SURGE, SurgeShape};
 pub use verdict::LoadVerdict;

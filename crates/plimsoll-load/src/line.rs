@@ -281,16 +281,14 @@ impl<'m> Load<'m> {
         Ok(together(load, each))
     }
 
-    /// How the fleet comes back after a surge in which every class comes `times` as often for `lasts_s`: its component that takes longest.
-    pub fn recovery(&self, times: f64, lasts_s: f64) -> Result<Recovery, StudyError> {
+    /// How the fleet comes back from its demand after a surge: its component that takes longest.
+    pub fn recovery(&self) -> Result<Recovery, StudyError> {
         let testers = self.testers();
         let count = u32::try_from(testers.len()).unwrap_or(u32::MAX);
-        let each = in_order(self.question.fleet.threads, count, |i| {
-            testers[i as usize].recovery(times, lasts_s)
-        });
+        let each = in_order(self.question.fleet.threads, count, |i| testers[i as usize].recovery());
         let mut worst = Recovery::After(0.0);
-        for own in each {
-            worst = match (worst, own?) {
+        for recovery in each {
+            worst = match (worst, recovery?) {
                 (Recovery::Unfinished, _) | (_, Recovery::Unfinished) => Recovery::Unfinished,
                 (Recovery::NeverSteady, _) | (_, Recovery::NeverSteady) => Recovery::NeverSteady,
                 (Recovery::NotWithin(a), Recovery::NotWithin(b)) => Recovery::NotWithin(a.max(b)),

@@ -117,8 +117,19 @@ const FAILS_IN_QUIET: f64 = 1.5;
 const RECOVERY_S: f64 = 1200.0;
 /// Tasks that take long recover later: so many times what one takes.
 const RECOVERY_TASKS: f64 = 10.0;
+/// What a fleet should come back from.
+pub const SURGE: SurgeShape = SurgeShape { times: 2.0, lasts_s: 60.0 };
 /// Surges that are tried, each with other tasks.
 const SURGES: u32 = 3;
+
+/// A surge: every class comes so many times as often, for so long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SurgeShape {
+    /// Multiplies the demand.
+    pub times: f64,
+    /// Seconds.
+    pub lasts_s: f64,
+}
 
 /// How a fleet comes back after a surge.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,6 +201,7 @@ struct Entry {
     dumps: Vec<Arc<Episode>>,
     first_dump: Option<Arc<Episode>>,
     chain: Option<Arc<Steady>>,
+    recovery: Option<Recovery>,
 }
 
 /// A chain of dumps as it stands at a look, dump by dump.
@@ -1066,19 +1078,31 @@ impl<'m> Tester<'m> {
         Ok(episode)
     }
 
-    /// How the fleet comes back after a surge in which every class comes `times` as often.
-    pub(crate) fn recovery(&self, times: f64, lasts_s: f64) -> Result<Recovery, StudyError> {
-        let own = &self.component;
+    /// How the fleet comes back from its demand after a surge.
+    pub(crate) fn recovery(&self) -> Result<Recovery, StudyError> {
         let unloaded = self.unloaded()?;
-        let entry = self.entry(&own.replicas, 1.0);
-        let known = lock(&entry).quiet.clone();
-        let quiet = match known {
-            Some(known) => known,
+        let entry = self.entry(&self.component.replicas, 1.0);
+        let mut entry = lock(&entry);
+        if let Some(known) = entry.recovery {
+            return Ok(known);
+        }
+        let recovery = self.recovers(&mut entry, &unloaded)?;
+        if recovery != Recovery::Unfinished {
+            entry.recovery = Some(recovery);
+        }
+        Ok(recovery)
+    }
+
+    fn recovers(&self, entry: &mut Entry, unloaded: &Unloaded) -> Result<Recovery, StudyError> {
+        let own = &self.component;
+        let (times, lasts_s) = (SURGE.times, SURGE.lasts_s);
+        let quiet = match &entry.quiet {
+            Some(known) => known.clone(),
             None => {
                 let mut enough = |so_far: &SoFar<'_>| so_far.looks == QUIET_LOOKS;
-                let run = Arc::new(self.quiet(1.0, &unloaded, &mut enough, false)?);
+                let run = Arc::new(self.quiet(1.0, unloaded, &mut enough, false)?);
                 if !run.stopped {
-                    lock(&entry).quiet = Some(run.clone());
+                    entry.quiet = Some(run.clone());
                 }
                 run
             }
@@ -1095,7 +1119,7 @@ impl<'m> Tester<'m> {
         let start = unloaded.warm_up_s;
         let within = RECOVERY_S.max(RECOVERY_TASKS * unloaded.task_s);
         let horizon = start + lasts_s + within;
-        let classes = self.busy(&own.calm, &unloaded);
+        let classes = self.busy(&own.calm, unloaded);
         let surge = Surge {
             from: start,
             until: start + lasts_s,
@@ -1114,7 +1138,7 @@ impl<'m> Tester<'m> {
                 level: level_back(&quiet),
                 tail: 0,
             };
-            let run = Run { most: u64::MAX, ..self.run(&fleet, start, &unloaded) };
+            let run = Run { most: u64::MAX, ..self.run(&fleet, start, unloaded) };
             let episode = run.episode(tasks, cluster, horizon);
             self.memo.ran(episode.calls, false);
             if episode.stopped {

@@ -331,7 +331,7 @@ pub(crate) fn kept(keeps: Option<bool>) -> &'static str {
 /// The load line that a test measured, in a sentence.
 pub(crate) fn measured_sentence(line: Option<&MeasuredLoadLine>) -> String {
     let Some(line) = line else {
-        return "The load test has no load line: no point keeps every promise at its 99th percentile, as every lower one does.".to_owned();
+        return "The load test has no load line: its lightest load is not known to keep every promise at its 99th percentile.".to_owned();
     };
     let fails = line.fails_per_s.map_or(", the most that was offered".to_owned(), |fails| {
         format!("; {} breaks one", rate(fails))

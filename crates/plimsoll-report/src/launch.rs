@@ -14,12 +14,11 @@ pub(crate) fn demand_word(table: &LaunchTable) -> &'static str {
 
 /// A share of the demand: `37%`, `> 200%`, `> 10x`, `?` where it is not known.
 pub(crate) fn percent(reach: &Reach) -> String {
-    match (reach.beyond, reach.covers) {
-        (true, Some(covers)) if covers < 10.0 => format!("> {:.0}%", covers * 100.0),
-        (true, _) => "> 10x".to_owned(),
-        (false, Some(covers)) if covers >= 10.0 => "> 10x".to_owned(),
-        (false, Some(covers)) => format!("{:.0}%", covers * 100.0),
-        (false, None) => "?".to_owned(),
+    match (reach.covers, reach.at_least) {
+        (Some(covers), _) if covers < 10.0 => format!("{:.0}%", covers * 100.0),
+        (None, Some(least)) if least < 10.0 => format!("> {:.0}%", least * 100.0),
+        (None, None) if !reach.beyond => "?".to_owned(),
+        _ => "> 10x".to_owned(),
     }
 }
 

@@ -74,7 +74,7 @@ fn table(out: &mut String, table: &Table, heading: Heading) {
     let rows: Vec<Vec<String>> = table
         .rows
         .iter()
-        .map(|row| beside.iter().map(|at| row[*at].text.clone()).collect())
+        .map(|row| beside.iter().map(|at| row[*at].text.replace('\n', " ")).collect())
         .collect();
     let lines = aligned(&header, &rows, &right);
     let mut lines = lines.lines();

@@ -126,7 +126,7 @@ fn demand() -> Demand {
 }
 
 fn reach(carries: f64, covers: f64) -> Reach {
-    Reach { carries: Some(carries), covers: Some(covers), beyond: false }
+    Reach { carries: Some(carries), covers: Some(covers), ..Reach::default() }
 }
 
 fn row(resource: &'static str, demand: f64, covers: f64, verdict: RowVerdict) -> TableRow {
@@ -207,7 +207,7 @@ fn table() -> LaunchTable {
                 unit: "requests a minute".to_owned(),
                 planned: Some(0.0),
                 limit: 5_000.0,
-                reach: Reach { carries: None, covers: Some(10.0), beyond: true },
+                reach: Reach { carries: None, covers: None, beyond: true, at_least: Some(10.0) },
                 verdict: RowVerdict::Idle,
                 trips_at: None,
             },

@@ -62,19 +62,23 @@ pub struct FleetLine {
 pub struct Reach {
     /// In the unit of the demand; none where that is not known, or lies beyond ten times the demand.
     pub carries: Option<f64>,
-    /// The same as a multiple of the demand; where it lies beyond what was tried, the most that was.
+    /// The same as a multiple of the demand.
     pub covers: Option<f64>,
-    /// Whether it lies beyond what was tried: ten times the demand, or twice where that decides nothing.
+    /// Whether it lies beyond what was tried.
     pub beyond: bool,
+    /// The most that was tried, where it lies beyond that: ten times the demand, or twice where more decides nothing.
+    pub at_least: Option<f64>,
 }
 
 impl Reach {
     fn of(covers: Covers, demand: Option<f64>) -> Self {
         match covers {
-            Covers::Beyond(times) => Self { carries: None, covers: Some(times), beyond: true },
+            Covers::Beyond(times) => {
+                Self { beyond: true, at_least: Some(times), ..Self::default() }
+            }
             Covers::Unknown => Self::default(),
             Covers::Times(times) => {
-                Self { carries: demand.map(|d| d * times), covers: Some(times), beyond: false }
+                Self { carries: demand.map(|d| d * times), covers: Some(times), ..Self::default() }
             }
         }
     }

@@ -7,12 +7,10 @@ use super::result::{FailureShape, Stressed};
 use super::{Stress, side_by_side};
 use crate::plan::MONTH;
 use crate::plan::UnitOfLoss;
-use plimsoll_load::{LoadVerdict, Recovery, StudyError};
+use plimsoll_load::{LoadVerdict, Recovery, SURGE, StudyError, SurgeShape};
 
 /// By how much a batch is widened.
 const WIDER: usize = 2;
-/// A surge: so many times the demand, for so many seconds.
-const SURGE: (f64, f64) = (2.0, 60.0);
 /// Calls that a limit may turn away, of all that go there, before it counts as ignored.
 const TURNED_AWAY: f64 = 0.01;
 
@@ -50,9 +48,9 @@ pub(super) fn shapes(
 
 /// Whether a fleet comes back after a surge, with the retries of its clients.
 fn recovery(field: &Field<'_>, peaks: &[Peak; 2]) -> Result<FailureShape, StudyError> {
-    let (times, lasts_s) = SURGE;
+    let SurgeShape { times, lasts_s } = SURGE;
     let found = side_by_side(field.input.plan.fleet.threads, 2, |which| {
-        peaks[which].question(field.context).load().recovery(times, lasts_s)
+        peaks[which].question(field.context).load().recovery()
     })?;
     let passes = |recovery: Recovery| match recovery {
         Recovery::After(_) => Some(true),

@@ -105,6 +105,21 @@ pub fn check(review: &Value) {
     }
 }
 
+/// A fleet whose load line lies beyond what was tried has no line to draw, and no number that it carries.
+#[test]
+fn what_lies_beyond_is_not_drawn() {
+    let (_, review) = reviewed(40, "", &[]);
+    check(&review);
+    let today = &table(&review)["fleet"]["today"];
+    assert_eq!((&today["beyond"], &today["at_least"]), (&true.into(), &10.0.into()), "{today}");
+    assert!(today["covers"].is_null() && today["carries"].is_null(), "{today}");
+    for resource in review["ahead"]["resources"].as_array().expect("resources") {
+        assert!(resource["load_line_now"].is_null(), "{resource}");
+    }
+    let answers = review["questions"].to_string();
+    assert!(!answers.contains("1000%"), "{answers}");
+}
+
 /// One replica does not carry thirty a second and more than half as much again; three do. What the verdict says is what the table says.
 #[test]
 fn the_verdict_is_that_of_the_table() {
